@@ -127,12 +127,12 @@ def take_away(question: Question) -> None:
 
 SECTIONS = {
     "Which ε": which_epsilon,
-    "Outputs": outputs,
+    "Reported values": outputs,
     "One label": one_label,
-    "Channel": whole_channel,
+    "All labels": whole_channel,
     "Compare": compare,
-    "Private prior": private_prior,
-    "Take away": take_away,
+    "Private histogram": private_prior,
+    "Command and files": take_away,
 }
 
 if __name__ == "__main__":

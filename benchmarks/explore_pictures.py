@@ -83,7 +83,7 @@ def open_page(browser: webdriver.Chrome, port: int, *, width: int, height: int, 
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     browser.get(f"http://{ADDRESS}:{port}")
-    wait_for(browser, "What this ε risks at worst")
+    wait_for(browser, "What ε = 1 risks at worst")
 
 
 def press(browser: webdriver.Chrome, selector: str, holding: str = "") -> None:

@@ -205,7 +205,7 @@ HEADER = b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n"
     [
         (HEADER.replace(b"SEX", b"\xff\xfe") + b"1,2,3,4,5,6,7,8,9\n", "UTF-8"),
         (b"\n" + HEADER + b"1,2,1,4,5,1,2,8,9\n", "not a CSV extract"),
-        (HEADER, "nobody"),
+        (HEADER, "no person"),
         (f"1,{LABEL}\n2,{LABEL}\n".encode(), "looks like data"),
     ],
     ids=["not text", "empty first line", "no rows", "no header"],

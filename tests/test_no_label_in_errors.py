@@ -119,7 +119,7 @@ def test_labels_outside(use):
     with pytest.raises(LabelDPError) as refusal:
         use(np.array([*GOOD, NUMBER]))
     assert SECRET not in shown(refusal.value)
-    assert "index 40" in str(refusal.value) or "position" in str(refusal.value)
+    assert "at index 0" in str(refusal.value) or "index 40" in str(refusal.value)
 
 
 MISPLACED = {

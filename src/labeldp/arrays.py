@@ -49,7 +49,7 @@ def are_durations(array: NDArray[Any]) -> bool:
 
 
 def duration_numbers(array: NDArray[Any], unit: str | None, name: str) -> NDArray[np.float64]:
-    """Durations as float64 in a unit, NaN where missing; without a unit the error says how to name one."""
+    """Durations as float64 in a unit, NaN where missing; without a unit the error states how to name one."""
     if unit is None:
         raise InvalidInput(
             f"{name} are durations, and numbers need a unit. Name the unit of the bounds, which is public: "
@@ -85,7 +85,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that has the same type for numba wherever its bytes come from, so that loops are compiled only once.
+    """Return a view that has the same type for numba regardless of where its bytes come from, so that loops are compiled only once.
 
     It is aligned, which numba takes for granted.
     """
@@ -186,7 +186,7 @@ def number_array(values: Any, name: str) -> Floats:
 
 
 def as_numpy(labels: Any, name: str) -> NDArray[Any]:
-    """What the user gave as labels as an array, whatever it holds."""
+    """What the user gave as labels as an array of any type."""
     if isinstance(labels, np.ma.MaskedArray):
         return _from_masked(labels, name)
     if isinstance(labels, np.ndarray):

@@ -381,7 +381,7 @@ class Domain:
 
         Privacy
         -------
-        The share is about the true labels and is not covered by ε. The warning says so, and nothing that is released contains it.
+        The share is about the true labels and is not covered by ε. The warning states this, and nothing that is released contains it.
         """
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return

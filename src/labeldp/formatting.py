@@ -126,3 +126,28 @@ def count_of(number: int, noun: str) -> str:
     ('1 record', '2,500 records')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, never rounded to certainty.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from labeldp.formatting import percent
+    >>> percent(0.731), percent(0.99966)
+    ('73 %', '99.97 %')
+    """
+    for digits in range(6):
+        text = f"{100 * share:.{digits}f}"
+        if 0 < float(text) < 100 or share in {0.0, 1.0}:
+            return f"{text} %"
+    return "nearly 0 %" if share < 0.5 else "nearly 100 %"

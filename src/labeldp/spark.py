@@ -1,7 +1,7 @@
 """Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
 
 `privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file. `matching_features` is for a
-features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/guides/spark.md` says how it scales and what to set.
+features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/guides/spark.md` describes how it scales and what to set.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def privatize(
     """Randomize the labels in a Spark frame and write them as a message for the features party.
 
     Given the same key, ids, labels and mechanism, the private labels and their order are those of `labeldp.privatize`,
-    whatever the partitioning, and however often tasks are repeated.
+    regardless of the partitioning, and however often tasks are repeated.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def privatize(
     label : str
         The name of the label column: numbers, or day-time intervals if the domain has a unit.
     id : str
-        The name of the id column: integers or text. The message shows the ids as they are.
+        The name of the id column: integers or text. The message shows the ids unchanged.
     epsilon : float, str, Decimal or Fraction
         What each label may cost in all.
     domain : Domain or (lower, upper)
@@ -89,7 +89,7 @@ def privatize(
         As in `labeldp.privatize`. All four are files of the driver.
     scratch : str, optional
         A folder on a file system that driver and workers share, such as "hdfs:///tmp" or "s3a://bucket/tmp". Spark writes the
-        parts there, and the driver fetches them. By default Spark writes them beside `out`.
+        parts there, and the driver fetches them. By default Spark writes them next to `out`.
     allow_unencrypted : bool, default False
         Run on a cluster that does not encrypt what Spark writes to disk or sends. See Privacy.
     phase : callable, optional
@@ -111,7 +111,7 @@ def privatize(
     InsufficientBudget
         If the ledger has less than ε left for the dataset.
     LabelDPError
-        If a job fails. The text says what was charged and how to go on.
+        If a job fails. The text states what was charged and how to go on.
 
     Warns
     -----
@@ -127,7 +127,7 @@ def privatize(
     ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of key and
     record, so a task that Spark repeats releases nothing new. Workers get the subkeys of this release and those that
     fingerprint the input, inside the plan's functions and never in a configuration or a log. Spark sends these functions in
-    broadcasts of its own and may keep them in temporary files, so on a cluster it must encrypt these
+    its own broadcasts and may keep them in temporary files, so on a cluster it must encrypt these
     (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
 
     Examples
@@ -194,7 +194,7 @@ def apply(
     InvalidInput
         As in `labeldp.apply` and `privatize`.
     LabelDPError
-        If a job fails. The text says whether the message is as it was.
+        If a job fails. The text states whether the message is as it was.
 
     Privacy
     -------
@@ -309,7 +309,7 @@ def sums(
     label : str
         The name of the label column: numbers, or day-time intervals if the domain has a unit.
     cells : str, list of str, or dict of str to int, optional
-        The columns that hold cell numbers, integers from 0. Each column is a partition of its own. A dict gives the number of cells of
+        The columns that hold cell numbers, integers from 0. Each column is its own partition. A dict gives the number of cells of
         each; otherwise it is the column's largest number and one, which takes a pass over these columns.
     signs : str or list of str, optional
         The columns that hold +1 or −1, as integers.

@@ -23,7 +23,7 @@ def test_rows_are_those_of_a_dictionary(wanted, held, kind, unsigned):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "where"), [([4, 9, 4], [1], "rows 0 and 2 of wanted"), ([4], [4, 5, 4], "rows 0 and 2 of held")]
+    ("wanted", "held", "where"), [([4, 9, 4], [1], "rows 1 and 3 of wanted"), ([4], [4, 5, 4], "rows 1 and 3 of held")]
 )
 def test_a_wanted_id_that_occurs_twice_is_refused_and_not_shown(wanted, held, where):
     secret = 7_000_123

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from forgery import batch_digest, edit_json, rewrite_manifest, rewrite_rows, split
 from labeldp.artifact import manifest as manifest_module
-from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
+from labeldp.artifact.card import message_card
+from labeldp.artifact.description import Header, describe, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, LabelsWriter
 from labeldp.artifact.manifest import ListedFile, Manifest, seal
 from labeldp.artifact.reader import Message, open_to_extend
@@ -51,7 +52,7 @@ def new_message(folder, mechanism, header, key=None):
     folder.mkdir()
     labels = LABELS.batch_path(folder, 0)
     yield labels
-    papers = describe(mechanism, header), privacy_card_text(mechanism, header)
+    papers = describe(mechanism, header), message_card(mechanism, header, 1).text()
     count = lambda path: LabelsFile(path, header, mechanism).count_written()  # noqa: E731
     seal(folder, LABELS, header.release, total_epsilon(mechanism), papers, count, key)
 
@@ -373,7 +374,7 @@ def test_an_id_that_does_not_fit_the_first_type_is_refused_and_not_shown(message
 def test_an_id_in_two_parts_is_refused_also_if_their_types_differ(message):
     kept = pq.read_table(message / FIRST / "part-00000.parquet")["id"]
     with_column(message, "id", lambda ids: kept.cast(pa.int32()))
-    with pytest.raises(InvalidInput, match="holds the same id in rows 0 and 20"):
+    with pytest.raises(InvalidInput, match="holds the same id in rows 1 and 21"):
         Message.open(message).to_arrow()
 
 

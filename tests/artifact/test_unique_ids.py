@@ -51,7 +51,7 @@ def test_distinct_ids_pass_in_their_order(ids):
 def test_two_equal_ids_are_refused_with_their_rows(ids, pair):
     first, second = pair
     ids = [*ids[:second], ids[first], *ids[second + 1 :]]
-    with pytest.raises(InvalidInput, match=rf"message holds the same id in rows {first} and {second} "):
+    with pytest.raises(InvalidInput, match=rf"message holds the same id in rows {first + 1} and {second + 1} "):
         check(ids)
 
 
@@ -63,7 +63,7 @@ def test_many_repeats_are_refused(monkeypatch):
 
 
 def test_more_rows_than_announced_are_checked_too():
-    with pytest.raises(InvalidInput, match="rows 0 and 1 "):
+    with pytest.raises(InvalidInput, match="rows 1 and 2 "):
         list(without_repeats(batches([5, 5]), 0, HERE))
 
 
@@ -72,7 +72,7 @@ def test_words_that_agree_by_chance_are_told_apart(monkeypatch):
     """Here all words agree by force, so that only the comparison of the ids themselves can tell them apart."""
     monkeypatch.setattr(unique_ids, "_words", lambda ids, key: np.full(len(ids), 7, np.uint64))
     assert len(check(list(range(50)), 20)) == 3
-    with pytest.raises(InvalidInput, match="rows 3 and 50 "):
+    with pytest.raises(InvalidInput, match="rows 4 and 51 "):
         check([*range(50), 3], 20)
 
 
@@ -81,7 +81,7 @@ def test_integers_of_two_types_are_compared_as_numbers():
     parts = [(pa.array([-1], pa.int64()), None), (pa.array([2**64 - 1], pa.uint64()), None)]
     assert len(list(without_repeats(lambda: iter(parts), 2, HERE))) == 2
     parts.append((pa.array([-1], pa.int16()), None))
-    with pytest.raises(InvalidInput, match="rows 0 and 2 "):
+    with pytest.raises(InvalidInput, match="rows 1 and 3 "):
         list(without_repeats(lambda: iter(parts), 3, HERE))
 
 
@@ -102,5 +102,5 @@ def test_a_repeat_within_a_batch_is_found_before_the_next_batch_is_read():
     """So equal ids, which all go to one file, cannot fill the memory."""
     passed = without_repeats(batches([*range(700), *range(5000, 5699), 5000, *range(800)]), 2200, HERE)
     assert next(passed)[1] == 0
-    with pytest.raises(InvalidInput, match="rows 700 and 1399 "):
+    with pytest.raises(InvalidInput, match="rows 701 and 1400 "):
         next(passed)

@@ -103,7 +103,7 @@ def test_new_records_join_the_message_with_the_draws_of_its_release(run, message
     assert "10 records that were there already" in output
     after = content(message)
     assert set(after) - set(before) == {"labels/part-00001.parquet"}
-    assert {name for name in before if after[name] != before[name]} == {"manifest.json"}
+    assert {name for name in before if after[name] != before[name]} == {"manifest.json", "PRIVACY.md"}
     with KeyFile.use(Path("key")) as keys:
         (kept,) = keys.releases
         randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))

@@ -68,6 +68,13 @@ def test_several_labels_write_a_message_each(run, folder):
     assert sizes["amount"] > sizes["days"]
     code, output, _ = run("privatize", *shared, "--json")
     assert {name: each["records"] for name, each in json.loads(output)["messages"].items()} == sizes
+    code, _, error = run("apply", "ms", ORDERS[0], "--key-file", "k", "--label", "amount")
+    assert code == 2
+    assert "leave out --label" in error
+    code, output, _ = run("apply", "ms", ORDERS[0], "--key-file", "k", "--json")
+    assert code == 0
+    assert [each["records"] for each in json.loads(output)["messages"].values()] == [0, 0]  # all persons are served
+    assert {name: Message.open(folder / "ms" / name).records for name in sizes} == sizes
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,10 @@ def test_several_labels_write_a_message_each(run, folder):
         ((*BOTH, *PERSON), "give --key-file"),
         ((*BOTH, "--key-file", "k"), "name the column of persons"),
         ((*BOTH, *PERSON, "--dry-run"), "are for one label"),
-        ((*BOTH, *PERSON, "--key-file", "k", "--engine", "spark"), "--person is not possible with --engine spark"),
+        (
+            (*BOTH, *PERSON, "--key-file", "k", "--engine", "spark"),
+            "several labels are not possible with --engine spark",
+        ),
         ((*BOTH, *PERSON, "--key-file", "k", "--weights", "amount"), "--weights takes each label once"),
         ((*AMOUNT, *PERSON, "--weights", "amount=2"), "are for several labels"),
         ((*AMOUNT, "--label", "amount"), "given twice"),

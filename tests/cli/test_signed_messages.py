@@ -271,7 +271,7 @@ def test_audit_and_train_refuse_an_id_that_is_there_twice_whatever_the_manifest_
     for command in (train, lambda run: run("audit", "message")):
         code, out, err = command(run)
         assert (code, out) == (2, "")
-        assert "holds the same id in rows 3 and 600" in err
+        assert "holds the same id in rows 4 and 601" in err
 
 
 @pytest.mark.parametrize("edit", ["card", "header", "nothing else"])

@@ -84,6 +84,28 @@ def test_a_message_of_spark_is_trained_on_audited_and_grown_by_either_engine(run
     assert (code, json.loads(out)["holds"]) == (0, True)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_spark_chooses_the_rows_of_persons_that_arrow_does(run, spark, folder, ending):
+    """One key, so both engines choose the same rows and draw the same codes. A plan counts persons without a label."""
+    persons = np.random.default_rng(1).integers(0, 300, 1200)
+    table = sales(0, 1200).append_column("customer", pa.array(persons))
+    name = f"orders.{ending}"
+    (pq.write_table if ending == "parquet" else pa_csv.write_csv)(table, name)
+    shown = [
+        json.loads(run("privatize", name, *ASKED, "--person", "customer", "--dry-run", "--json", "--engine", engine)[1])
+        for engine in ("arrow", "spark")
+    ]
+    assert shown[0] == shown[1]
+    for engine in ("arrow", "spark"):
+        asked = ("--person", "customer", "--engine", engine, "--key-file", "key", "--out", engine)
+        code, output, error = run("privatize", name, *ASKED, *asked)
+        assert code == 0, error
+        assert "at most 1 row of each person" in output
+    assert held("spark").keys() == held("arrow").keys()
+    assert len(held("spark")) == np.unique(persons).size
+    assert Message.open("spark").header.persons == Message.open("arrow").header.persons
+
+
 def test_the_plan_reads_no_label_and_writes_nothing(run, spark, folder):
     pq.write_table(sales(0, 500).set_column(1, "amount", pa.nulls(500, pa.float64())), "no-labels.parquet")
     code, out, err = privatize(run, "no-labels.parquet", "--dry-run", "--json")

@@ -142,6 +142,7 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
     for nearly_all in (1.0, 0.999):  # which no model exceeds
         assert report(None, 0.1, nearly_all).splitlines()[0].endswith("better than always answering the mean")
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
+    assert "the model explains at least 11 % of the labels' variation: it is better than" in report(0.11, 0.5, 1.0)
 
 
 def test_what_is_not_known_is_said_and_a_score_offered():
@@ -157,6 +158,8 @@ def test_what_is_not_known_is_said_and_a_score_offered():
     assert "for ε = 0.1 more" in text
     assert "±1,234" in text or "±1,235" in text
     assert "labeldp score LABELS --label amount --id 'the order'" in text
+    facts["estimates"]["r2"] = {"value": 0.3, "lower": 0.2, "upper": 0.9}
+    assert "labeldp score" in str(verdict_of_labels(facts))
     facts["estimates"]["r2"] = {"value": 0.3, "lower": 0.2, "upper": 0.4}
     assert "labeldp score" not in str(verdict_of_labels(facts))
 
@@ -189,8 +192,8 @@ def test_a_model_on_a_message_for_training_is_seen_to_beat_the_mean(run, tmp_pat
         assert facts["assumptions"] == assumptions
 
 
-def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
-    """Without the later batch's own counts, half of the matched labels would wrongly be taken for counted ones."""
+def test_counts_are_used_for_batches_that_they_do_not_count_only_if_that_is_assumed(run, tmp_path):
+    """Half of the matched labels were not counted. They must not be taken for counted ones unless batches are alike."""
     ids, labels = np.arange(8000), np.random.default_rng(0).uniform(0, 100, 8000)
     for name, rows in (("first", slice(0, 4000)), ("later", slice(4000, 8000))):
         pq.write_table(pa.table({"order": ids[rows], "amount": labels[rows]}), tmp_path / f"{name}.parquet")
@@ -206,7 +209,18 @@ def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
     both = json.loads(train(run, tmp_path, tmp_path / "b", *settings)[1])
     assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
     assert both["records"] == 3900
-    assert "part" not in both["assumptions"]
+    assert both["assumptions"][-2:] == ["part", "batches"]
+    for assume in ((), ("tails", "part"), ("tails", "batches")):
+        facts = train_model(
+            tmp_path / "message", tmp_path / "features.parquet", id="order", model="boosting", assume=assume
+        ).model.facts
+        assert not {"part", "batches"} & set(facts["assumptions"])
+    pq.write_table(pa.table({"order": ids + 8000, "amount": np.full(8000, 99.0)}), tmp_path / "later.parquet")
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    drifted = train_model(tmp_path / "message", tmp_path / "features.parquet", id="order", model="boosting")
+    assert drifted.model.facts["batches_differ"]
+    assert not {"part", "batches"} & set(drifted.model.facts["assumptions"])
+    assert any("later batches differ" in text for _, text in drifted.report)
 
 
 def test_the_verdict_names_what_it_assumes():

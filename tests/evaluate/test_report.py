@@ -18,13 +18,14 @@ from labeldp import (
     Ledger,
     Message,
     PrivacyRefused,
+    apply,
     privatize,
     report,
 )
 from labeldp.evaluate import Report
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.release import group_sums
-from labeldp.release.group_sums import draw_histograms, draw_numbers
+from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
 from labeldp.release.sums_draw import SumsBudget
 
 
@@ -85,12 +86,12 @@ def test_intervals_of_means_and_quantiles_cover(n, epsilon):
     """200 groups with the same truth, all drawn at once. Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
     generator = np.random.default_rng(1)
     population = stays(generator, 2_000_000) / 30
-    codes, y = np.repeat(np.arange(200), n), stays(generator, 200 * n) / 30
+    rows, y = Rows.of(np.repeat(np.arange(200), n)), stays(generator, 200 * n) / 30
     ends = np.broadcast_to([[-0.5, 0.5], [0.0, 0.25]], (200, 2, 2))
     amount, edges = Fraction(epsilon), np.linspace(0, 1, 65)
-    sums = draw_numbers(SumsBudget(amount), [y - 0.5, np.square(y - 0.5)], ends, codes, amount)
+    sums = draw_numbers(SumsBudget(amount), [y - 0.5, np.square(y - 0.5)], ends, rows, amount)
     cells = np.minimum((y * 64).astype(np.int64), 63)
-    counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), codes, 200, amount)
+    counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), rows, amount)
     found = {"mean": ([_mean(sums, group) for group in range(200)], population.mean())}
     for part in (0.1, 0.5, 0.9):
         found[part] = [_quantile(counts, group, part) for group in range(200)], np.quantile(population, part)
@@ -113,6 +114,26 @@ def test_a_report_of_private_labels_covers_the_means_and_costs_nothing(visits):
     for wrong in ({"epsilon": 1}, {"out": "r"}, {"by": "ward"}):
         with pytest.raises(InvalidInput):
             report(Message.open(folder / "message"), **wrong)
+
+
+def test_groups_of_later_batches_are_not_taken_for_counted_labels(tmp_path):
+    """The first batch has short stays only. Its counts would rule out the long ones of a later batch."""
+    generator = np.random.default_rng(0)
+    stay, ward = (
+        np.r_[generator.uniform(0, 5, 4000), generator.uniform(24, 28, 1000)],
+        np.repeat(["old", "new"], (4000, 1000)),
+    )
+    table = pa.table({"visit": np.arange(5000), "ward": ward, "stay": stay})
+    for name, part in (("first", table.slice(0, 4000)), ("later", table.slice(4000)), ("features", table.slice(10))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    first, later = (LabelSource(tmp_path / f"{name}.parquet", "stay", "visit") for name in ("first", "later"))
+    privatize(first, LabelRandomizer(0.5, (0, 30)), tmp_path / "message", key_file=tmp_path / "key")
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    found = report(Message.open(tmp_path / "message"), by="ward", features=tmp_path / "features.parquet", id="visit")
+    for row in found.rows:
+        one = row.figures["mean"]
+        assert one.lower <= stay[ward == row.group].mean() <= one.upper
+    assert (found.without_label, found.without_features) == (0, 10)
 
 
 def test_the_folder_proves_itself_and_the_ledger_is_charged_once(visits):

@@ -11,7 +11,8 @@ import pytest
 
 from labeldp import Domain, InvalidInput
 from labeldp.evaluate import Risk
-from labeldp.evaluate.risk import ANY_READER, meaning, odds, percent
+from labeldp.evaluate.risk import ANY_READER, meaning, odds
+from labeldp.formatting import percent
 from labeldp.mechanisms import RandomizedResponse
 
 DOCS = Path(__file__).parents[2] / "docs"

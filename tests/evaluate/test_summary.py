@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from labeldp import estimate_error
 from labeldp.evaluate import estimate_gain, estimate_mean
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, out_of_fold_predictions
+from labeldp.evaluate.summary import _drifted, estimates_of_mean, estimates_of_model, out_of_fold_predictions
 from labeldp.mechanisms import PrivateLabels, RROnBins
 
 
@@ -55,3 +55,14 @@ def test_nothing_is_said_where_nothing_is_known():
     nine = randomized(MECHANISMS["unbiased"], np.arange(9.0))
     assert estimates_of_mean(nine[:1]) == {}
     assert estimates_of_mean(PrivateLabels(np.zeros(9, np.uint32), RROnBins([1.0, 4.0], 1))) == {}
+
+
+def test_batches_are_seen_to_differ_about_as_often_as_the_test_allows():
+    """Codes that follow one law differ by chance in 1 % of cases: more than 12 of 400 have a probability below 1e-3."""
+    random, size = np.random.default_rng(0), MECHANISMS["auto"].outputs.size
+    labels, _ = population(random, 400 * 600)
+    codes = randomized(MECHANISMS["auto"], labels).codes.reshape(400, 600)
+    assert sum(_drifted(each, 200, size) for each in codes) <= 12
+    low, high = (randomized(MECHANISMS["auto"], np.full(300, end)).codes for end in (0.0, 20.0))
+    assert _drifted(np.r_[low, high], 300, size)
+    assert not _drifted(np.zeros(600, np.int64), 300, size)

@@ -156,7 +156,7 @@ class Page:
 def test_it_starts_with_an_answer_from_this_machine_only(page):
     page.wait_for(headline(FIRST).sentence)
     assert "Deploy" not in page.driver.find_element("css selector", "body").text
-    for section in ("Outputs", "Channel", "Compare", "Private prior", "Take away"):
+    for section in ("Reported values", "All labels", "Compare", "Private histogram", "Command and files"):
         page.click("[data-testid=stMain] button", section)
     page.wait_for("On the command line")
     hosts = set()
@@ -206,7 +206,7 @@ def test_a_label_of_the_users_choice_is_told_in_a_sentence(page):
 
 
 def test_switching_the_loss_switches_the_design(page):
-    page.open("Outputs", "different values")
+    page.open("Reported values", "different values")
     page.choose("Loss", "absolute")
     made = designed(replace(FIRST, loss="absolute"))
     page.wait_for("What follows is designed for absolute loss")
@@ -241,11 +241,11 @@ def test_a_received_mechanism_can_be_looked_at(page, tmp_path):
         lower=0, upper=50, whole=True, distribution=prior, epsilon=0.8, mechanism=RECEIVED, received=received
     )
     page.wait_for(headline(asked).sentence)
-    page.open("Outputs", f"The received mechanism reports {received.outputs.size} different values")
+    page.open("Reported values", f"The received mechanism reports {received.outputs.size} different values")
 
 
 def test_what_is_taken_away_is_what_was_shown(page, tmp_path):
-    page.open("Take away", "The same in Python")
+    page.open("Command and files", "The same in Python")
     _wait(lambda: len(page.code()) >= 2, "the command and the call")
     assert page.code()[:2] == [command(FIRST, Names()), python_call(FIRST, Names())]
     path = page.download("Mechanism (JSON)", tmp_path, "mechanism.json")
@@ -259,9 +259,17 @@ def test_what_is_taken_away_is_what_was_shown(page, tmp_path):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_a_telephone_and_follows_the_theme(address, chromium, dark):
     page = Page(chromium, address, width=390, dark=dark)
-    for section in ("Outputs", "One label", "Channel", "Compare", "Private prior", "Take away", "Which ε"):
+    for section in (
+        "Reported values",
+        "One label",
+        "All labels",
+        "Compare",
+        "Private histogram",
+        "Command and files",
+        "Which ε",
+    ):
         page.click("[data-testid=stMain] button", section)
-    page.wait_for("What this ε risks at worst")
+    page.wait_for("What ε = 1 risks at worst")
     wide = "const main = document.querySelector('[data-testid=stMain]'); return [main.scrollWidth, main.clientWidth, document.documentElement.scrollWidth]"
     scroll, client, document = page.driver.execute_script(wide)
     assert scroll <= client

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from labeldp import Domain, Prior
+from labeldp.evaluate import Risk
 from labeldp.explore.answers import curve, designed, headline
 from labeldp.explore.exports import Names, command
 from labeldp.explore.question import RECEIVED, Question
+from labeldp.formatting import percent
 from labeldp.mechanisms import RROnBins
 
 pytest.importorskip("streamlit", reason="the page's tests need the extra explore: pip install 'labeldp[explore]'")
@@ -62,24 +64,24 @@ def test_the_first_screen_answers_a_question():
 def test_every_section_is_shown_and_a_second_click_keeps_it():
     page = opened()
     for name, word in {
-        "Outputs": "different values",
+        "Reported values": "different values",
         "One label": "A label of 78 is reported as",
-        "Channel": "Each column belongs to true labels",
+        "All labels": "Each column belongs to true labels",
         "Compare": "choose by the error of a model",
-        "Private prior": "Simulated: 50,000 invented labels",
-        "Take away": "On the command line",
+        "Private histogram": "Simulated: 50,000 invented labels",
+        "Command and files": "On the command line",
     }.items():
         section(page, name)
         assert not page.exception
         assert not page.error
         assert word in text(page)
     section(page, None)
-    assert page.session_state["section"] == "Take away"  # and stays highlighted
+    assert page.session_state["section"] == "Command and files"  # and stays highlighted
     assert "On the command line" in text(page)
 
 
 def test_controls_reach_the_command():
-    page = section(opened(), "Take away")
+    page = section(opened(), "Command and files")
     page.select_slider(key="epsilon").set_value(0.5)
     control(page.toggle, "This distribution is public knowledge").set_value(True)
     control(page.toggle, "Labels are whole numbers").set_value(True)
@@ -112,8 +114,19 @@ def test_a_section_that_cannot_be_shown_does_not_hide_the_others():
     control(page.number_input, "Cells from lower to upper").set_value(10_000)
     page.run()
     assert "choose at most" in text(page)
-    assert "Predictions are for models of the default size" not in text(section(page, "Channel"))
+    assert "Predictions are for models of the default size" not in text(section(page, "All labels"))
     assert "choose by the error of a model" in text(section(page, "Compare"))
+
+
+def test_the_risk_of_the_slider_and_the_recommended_epsilon_are_apart():
+    page = opened()
+    best = curve(FIRST).recommended
+    assert best.epsilon != FIRST.epsilon
+    risk, advice = text(page).split("A recommendation, independent of the ε on the left")
+    assert f"What ε = {FIRST.epsilon:g} risks at worst" in risk
+    assert "Take ε" not in risk
+    assert f"With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}." in advice
+    assert percent(Risk(FIRST.epsilon).most(0.5)) not in advice.partition("50 % becomes")[2]
 
 
 def test_it_is_said_that_advice_is_about_auto_where_another_mechanism_is_chosen():
@@ -122,7 +135,7 @@ def test_it_is_said_that_advice_is_about_auto_where_another_mechanism_is_chosen(
     control(page.selectbox, "Mechanism").set_value("discrete-laplace")
     page.run()
     assert f"With auto: {curve(FIRST).recommendation}" in text(page)
-    assert "The prediction with auto:" in text(section(page, "Take away"))
+    assert "The prediction with auto:" in text(section(page, "Command and files"))
 
 
 def test_bounds_in_the_wrong_order_are_pointed_out():
@@ -142,8 +155,8 @@ def test_a_received_mechanism_is_shown_as_it_is(designed_file):
     assert not page.exception
     assert headline(asked).sentence in text(page)
     assert designed(asked).mechanism == received
-    assert "not made again by a command" in text(section(page, "Take away"))
-    assert "no prior is drawn" in text(section(page, "Private prior"))
+    assert "not made again by a command" in text(section(page, "Command and files"))
+    assert "no prior is drawn" in text(section(page, "Private histogram"))
 
 
 def test_a_shape_can_be_chosen_again_after_a_file(designed_file):
@@ -154,7 +167,7 @@ def test_a_shape_can_be_chosen_again_after_a_file(designed_file):
 
 
 def test_the_draw_of_the_simulated_prior_changes_on_demand():
-    page = section(opened(), "Private prior")
+    page = section(opened(), "Private histogram")
     assert "Draw 1." in text(page)
     control(page.button, "Draw again").click()
     page.run()

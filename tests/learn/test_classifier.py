@@ -22,7 +22,6 @@ from labeldp.errors import ClassesWarning, InsufficientBudget, InvalidInput
 from labeldp.learn import BoostingRegressor
 from labeldp.learn.class_rates import ClassRates, base_rates
 from labeldp.learn.method import Method, labels_pay
-from labeldp.learn.regressor import Unit
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.mechanisms import RandomizedResponse
 from labeldp.mechanisms.decoding import indicator_values
@@ -233,4 +232,4 @@ def test_rates_of_a_model_are_those_of_its_parts():
 def either_of(model):
     """What a fit passes to a strategy for `Y`."""
     labels = model._checked(X, Y)
-    return X, labels, {}, Unit()
+    return X, labels, {}, None

@@ -139,7 +139,7 @@ class Recorded:
     def __init__(self, queries):
         self.queries, self.answers = queries, list(queries.answers)
         self.domain, self.records, self.clipped = queries.domain, queries.records, (0, queries.domain.count - 1)
-        self.remaining = queries.epsilon_exact
+        self.remaining, self.size, self.weights = queries.epsilon_exact, queries.size, queries.weights
 
     def histogram(self, *_):
         return self._next()

@@ -68,7 +68,7 @@ def test_text_finds_the_ids_of_the_message(tmp_path, ids):
 @pytest.mark.parametrize("odd", ["0077123", "+77123", "77123.0", " 77123", "x77123", "77123" * 5])
 def test_text_that_is_no_plain_integer_is_no_integer_id(tmp_path, odd):
     message = message_of(tmp_path, range(ROWS))
-    with pytest.raises(InvalidInput, match=r"ids are whole numbers, but the id in row 250 .*\) of 'id'") as refusal:
+    with pytest.raises(InvalidInput, match=r"ids are whole numbers, but the id in row 251 .*\) of 'id'") as refusal:
         joined_features(message, features_of(tmp_path, [*range(250), odd]), "id")
     assert "77123" not in str(refusal.value)
 

@@ -16,7 +16,7 @@ def test_ends_belong_unless_they_are_open_and_infinity_never_does():
 
 
 def test_a_refusal_names_the_first_offenders_and_where_they_are():
-    with pytest.raises(InvalidInput, match=r"labels must lie in \(0, inf\), which fails at position 1, 3$"):
+    with pytest.raises(InvalidInput, match=r"labels must lie in \(0, inf\), which fails at index 1, 3$"):
         get_loss("gamma").valid_labels.check([1, 0, 3, -2], "labels")
     with pytest.raises(InvalidInput, match="and 7 more"):
         Interval(0, 1).check(np.full(10, 5.0), "outputs")

@@ -76,6 +76,8 @@ def test_the_report_shows_tables_plots_and_the_privacy_card_of_auto(result):
     for row in demo.table_rows(result):
         for cell in row:
             assert f">{escape(cell)}</td>" in page
+    for name in (demo.PAPER, demo.DEBIASED, demo.AUTO):  # the picture has the numbers of the table
+        assert page.split("<h2>The same at other")[0].count(f">{result.errors[name]:,.0f}<") == 2
     for label in (
         "same, debiased",
         "paper&#x27;s bins, published",

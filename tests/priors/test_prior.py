@@ -44,8 +44,8 @@ def test_a_uniform_prior_needs_a_grid_which_bounds_alone_do_not_have():
     [
         ([], [], "at least one"),
         ([1, 2], [1], "one mass per value"),
-        ([1, 1], [1, 1], "rows 0 and 1 "),
-        ([1, 2, 3], [1, -1, -2], "negative: that in row 1 "),
+        ([1, 1], [1, 1], "index 0 and index 1 "),
+        ([1, 2, 3], [1, -1, -2], "negative: that at index 1 is"),
         ([1, 2], [0, 0], "zero"),
         ([1, math.nan], [1, 1], "finite"),
         ([1, 2], [math.inf, 1], "finite"),
@@ -82,7 +82,7 @@ def test_csv_round_trip_is_lossless(tmp_path):
         ("a,b\n1,2\n", "columns value and mass, named in the first line"),
         ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: a mass must be a finite number"),
         ("value,mass\n1,1\n2\n", r"prior.csv, line 3: a mass must be a finite number"),
-        ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: those in rows 0 and 1 "),
+        ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: those at index 0 and index 1 "),
     ],
 )
 def test_bad_csv_priors_name_file_and_line(tmp_path, text, words):

@@ -163,6 +163,7 @@ def test_a_run_killed_between_adding_parts_and_listing_them_is_finished(party, w
     assert (outcome.records, outcome.already_held, outcome.resumed) == (ROWS - 100, 100, True)
     assert {path: path.read_bytes() for path in (party.message / LATER).iterdir()} == added
     assert len(party.opened()) == 2 * ROWS - 100
+    assert f"- **Records:** {2 * ROWS - 100:,}\n" in (party.message / "PRIVACY.md").read_text()
     assert party.kept["pending_part"] is None
 
 

@@ -66,28 +66,14 @@ class TableInput:
         assert self._fingerprint(key) == scanned.input_hmac
         return histogram(self._batch().labels, grid)
 
-    def randomize(
-        self,
-        mechanism,
-        domain,
-        scanned,
-        *,
-        key,
-        release,
-        advice,
-        labels,
-        work,
-        keep_order=False,
-        held=None,
-        progress=None,
-    ):
-        assert self._fingerprint(key) == scanned.input_hmac
+    def randomize(self, job, scanned, progress=None):
+        assert self._fingerprint(job.key) == scanned.input_hmac
         batch = self._batch()
-        _, codes = draw_batch(batch, mechanism, domain, KeyedRandomness(key, release))
-        known = set() if held is None else {i for ids, _ in held.batches() for i in ids.to_pylist()}
+        _, codes = draw_batch(batch, job.mechanism, job.domain, KeyedRandomness(job.key, job.release))
+        known = set() if job.held is None else {i for ids, _ in job.held.batches() for i in ids.to_pylist()}
         ids = np.asarray(batch.ids.to_pylist())
         chosen = [row for row in np.argsort(ids) if ids[row].item() not in known]
-        with LabelsWriter(labels, self.id_name, scanned.id_type, mechanism) as writer:
+        with LabelsWriter(job.labels, self.id_name, scanned.id_type, job.mechanism) as writer:
             writer.write(batch.ids.take(pa.array(chosen, pa.int64())), codes[chosen])
         return len(chosen)
 

@@ -69,7 +69,7 @@ def test_a_missing_folder_is_named_and_not_made(path):
 
 def test_a_link_in_the_place_of_the_lock_is_not_followed(path):
     (path.parent / ".message.labeldp-lock").symlink_to(path.parent / "elsewhere")
-    with pytest.raises(InvalidInput, match="cannot write beside it"), exclusive(path, "it"):
+    with pytest.raises(InvalidInput, match="cannot write next to it"), exclusive(path, "it"):
         pass
     assert not (path.parent / "elsewhere").exists()
 

@@ -215,7 +215,7 @@ def test_slices_and_files_keep_the_rows(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["labels", "sums"])
-def test_a_model_of_persons_is_trained_on_chosen_rows_and_costs_epsilon(method):
+def test_a_model_of_persons_is_trained_on_chosen_or_weighted_rows_and_costs_epsilon(method):
     generator = np.random.default_rng(0)
     features = generator.normal(size=(8000, 2))
     labels = np.clip(50 + 20 * features[:, 0], 0, 100)
@@ -228,8 +228,11 @@ def test_a_model_of_persons_is_trained_on_chosen_rows_and_costs_epsilon(method):
     assert model.epsilon_spent_ == 2
     assert model.score(features, labels) > 0.5
     if method == "sums":
-        assert model.sums_.records == 8000  # all rows, at a quarter of ε each
-        assert model.sums_.epsilon_exact == Fraction(1, 2)
+        assert (model.sums_.records, model.sums_.size) == (
+            8000,
+            2000,
+        )  # all rows, each with a quarter of a person's weight
+        assert model.sums_.epsilon_exact == 2
 
 
 def test_text_and_frames_are_chosen_from_like_arrays():

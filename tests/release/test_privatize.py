@@ -18,7 +18,7 @@ import pytest
 from pyarrow import feather
 
 from labeldp.artifact.reader import Message
-from labeldp.artifact.staging import staging
+from labeldp.artifact.staging import replace_file, staging
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
@@ -28,7 +28,7 @@ from labeldp.priors import BudgetWarning, Prior
 from labeldp.release import flow
 from labeldp.release import randomizer as randomizer_module
 from labeldp.release.account import Account
-from labeldp.release.apply import apply
+from labeldp.release.apply import _Batch, apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
@@ -461,6 +461,48 @@ def test_a_finished_message_is_not_recorded_as_done_under_another_mechanism(part
     assert [release.state for release in party.ledger.history()] == ["reserved"]
 
 
+def stop_clock(monkeypatch, date):
+    monkeypatch.setattr("labeldp.release.ledger._now", lambda: f"{date}T03:04:05+00:00")
+
+
+def card_facts(message):
+    lines = (message / "PRIVACY.md").read_text(encoding="utf-8").splitlines()
+    return {line[4:].partition(":** ")[0]: line.partition(":** ")[2] for line in lines if line.startswith("- **")}
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2])
+def test_a_later_batch_rewrites_the_card_whenever_it_was_killed(party, monkeypatch, replaced):
+    """A killed run had put the card, or the card and the manifest, in place; it is finished on another day."""
+    stop_clock(monkeypatch, "2026-01-02")
+    message = party.run().message
+    first = card_facts(message)
+    assert (first["Dataset"], first["Date"], first["Records"]) == ("`data`", "2026-01-02", f"{ROWS:,}")
+    write(party.folder / "later.parquet", [1.0, 2.0], [ROWS, ROWS + 1])
+    later = replace(party.source, path=party.folder / "later.parquet")
+    stop_clock(monkeypatch, "2026-02-03")
+    real, put = replace_file, []
+
+    def killed(staged, target):
+        if len(put) == replaced:
+            raise KeyboardInterrupt
+        put.append(target.name)
+        real(staged, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.apply.replace_file", killed)
+        patch.setattr(_Batch, "_record", lambda *_: killed(None, None))
+        with pytest.raises(KeyboardInterrupt):
+            party.apply(later)
+    assert put == ["PRIVACY.md", "manifest.json"][:replaced]
+    stop_clock(monkeypatch, "2026-02-04")
+    assert party.apply(later).resumed
+    day = "03" if replaced == 2 else "04"
+    known = {"Date": f"2026-01-02, last batch added on 2026-02-{day}", "Records": f"{ROWS + 2:,}"}
+    assert card_facts(Message.open(message).path) == first | known
+    write(later.path, [3.0], [ROWS + 2])
+    assert party.apply(later).message_records == ROWS + 3
+
+
 def test_resuming_elsewhere_does_not_forget_later_batches(party):
     """The key file's note of what was released outlives a second copy of the first batch."""
     party.run()
@@ -526,6 +568,7 @@ def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, 
     fixed = secrets.token_hex(16)
     monkeypatch.setattr("labeldp.release.account.secrets.token_hex", lambda _: fixed)
     monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
+    stop_clock(monkeypatch, "2026-01-02")
     shapes = []
     for name, values, order in (
         ("zeros", np.zeros(ROWS), np.arange(ROWS)),
@@ -588,17 +631,18 @@ def test_a_later_batch_is_judged_like_the_first_one(party):
         apply(party.folder / "message", late, **kept)
 
 
-def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
+def test_a_message_names_no_place_and_no_count_of_clipped_labels(party):
     write(party.source.path, np.full(ROWS, 1e6))
     outcome = party.run(out_of_range="clip-all")
     assert outcome.clipped == ROWS
     texts = [(outcome.message / name).read_text() for name in ("mechanism.json", "PRIVACY.md")]
     record = json.loads(texts[0])
     for text in texts:
-        for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
+        for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac"):
             assert secret not in text
+    assert texts[1].count(f"{ROWS:,}") == 1  # the number of records, which is public
     names = {"id_column", "label_column"}  # given by the labels party, and the same whatever the labels are
-    known = {"release", "id_type", "keep_order", "keyed", "row_numbers", "persons"}
+    known = {"release", "id_type", "keep_order", "keyed", "row_numbers", "persons", "dataset", "date"}
     assert set(record["message"]) == known | names
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LabelRandomizer, LabelSource, Ledger, Message, apply
-from labeldp.errors import InvalidInput
-from labeldp.release.several import privatize_several
+from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.release.several import apply_several, privatize_several
 
 PERSONS, ROWS = 1500, 6000
 BOUNDS = {"amount": (0, 100), "days": (0, 30)}
@@ -62,6 +64,7 @@ def test_each_person_is_in_one_message_and_epsilon_is_charged_once(party):
     assert set((counted["amount"] + counted["days"]).values()) == {1}
     assert party.ledger.remaining("sales") == 1
     assert party.ledger.verify().mechanisms == 2
+    assert party.ledger.datasets()[0].releases == 1
     first, second = party.ledger.history("sales")
     assert (first.part_of, first.part, second.part_of, second.part) == (None, "amount", first.id, "days")
     for name in BOUNDS:
@@ -146,10 +149,85 @@ def test_bad_labels_of_any_column_are_found_before_the_charge(party):
     assert not (party.folder / "key").exists()
 
 
-def test_nothing_is_added_to_one_of_several_messages(party):
+def later(party, name, first, low, high):
+    """A file of new rows, of persons from `low` to below `high`."""
+    generator = np.random.default_rng(first)
+    columns = {"order": np.arange(first, first + 300), "customer": generator.integers(low, high, 300)}
+    columns |= {"amount": generator.integers(0, 101, 300).astype(float), "days": generator.integers(0, 31, 300)}
+    pq.write_table(pa.table(columns), party.folder / name)
+    return replace(party.source, path=party.folder / name), dict(
+        zip(columns["order"].tolist(), columns["customer"].tolist(), strict=True)
+    )
+
+
+def add(party, source, label=None):
+    options = {"key_file": party.folder / "key", "ledger": party.ledger}
+    if label is None:
+        return apply_several(party.folder / "messages", source, **options)
+    return apply(party.folder / "messages" / label, replace(source, label_column=label), **options)
+
+
+def all_entries(party, *owners):
+    """The number of entries of each person in all messages."""
+    known = dict(enumerate(np.random.default_rng(7).integers(0, PERSONS, ROWS).tolist()))
+    for one in owners:
+        known |= one
+    found = [Message.open(party.folder / "messages" / name).to_arrow()["order"].to_pylist() for name in BOUNDS]
+    return Counter(known[order] for orders in found for order in orders)
+
+
+def test_a_batch_for_all_messages_gives_new_persons_one_entry_and_served_ones_none(party):
     party.run()
-    with pytest.raises(InvalidInput, match="released together with other labels"):
-        apply(party.folder / "messages/amount", party.source, key_file=party.folder / "key", ledger=party.ledger)
+    first, owners = later(party, "first.parquet", ROWS, PERSONS - 20, PERSONS + 60)
+    second, others = later(party, "second.parquet", ROWS + 300, PERSONS + 40, PERSONS + 120)
+    outcomes = add(party, first)
+    assert all(outcome.records > 0 for outcome in outcomes.values())
+    add(party, second)
+    counted = all_entries(party, owners, others)
+    assert set(counted.values()) == {1}
+    assert {*owners.values(), *others.values()} <= set(counted)
+    assert party.ledger.remaining("sales") == 1
+    assert party.ledger.datasets()[0].batches == 4
+
+
+def test_messages_that_share_persons_take_the_same_batches_only(party):
+    """A run is stopped after the first message. No other batch may come before the second message has that one too."""
+    party.run()
+    first, owners = later(party, "first.parquet", ROWS, PERSONS, PERSONS + 60)
+    second, others = later(party, "second.parquet", ROWS + 300, PERSONS, PERSONS + 120)
+    add(party, first, "amount")
+    for source, label in ((second, "days"), (second, "amount"), (second, None)):
+        with pytest.raises(InvalidInput, match="do not have the same batches"):
+            add(party, source, label)
+    assert set(add(party, first)) == {"days"}
+    assert set(add(party, second)) == {"amount", "days"}
+    assert set(all_entries(party, owners, others).values()) == {1}
+
+
+def test_an_outdated_key_file_is_noticed_by_the_other_messages(party):
+    party.run()
+    old = (party.folder / "key").read_bytes()
+    first, _ = later(party, "first.parquet", ROWS, PERSONS, PERSONS + 60)
+    second, _ = later(party, "second.parquet", ROWS + 300, PERSONS, PERSONS + 60)
+    add(party, first, "amount")
+    (party.folder / "key").write_bytes(old)
+    with pytest.raises(InvalidInput, match="key file is an outdated copy"):
+        add(party, second, "days")
+    (party.folder / "messages/amount").rename(party.folder / "amount")
+    with pytest.raises(InvalidInput, match="Keep all messages of one release in one folder"):
+        add(party, second, "days")
+
+
+def test_a_batch_that_could_not_be_written_leaves_all_messages_free(party, monkeypatch):
+    party.run()
+    first, _ = later(party, "first.parquet", ROWS, PERSONS, PERSONS + 60)
+    second, others = later(party, "second.parquet", ROWS + 300, PERSONS, PERSONS + 60)
+    with monkeypatch.context() as patch:
+        patch.setattr(ArrowInput, "randomize", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(LabelDPError, match="as it was"):
+            add(party, first)
+    add(party, second)
+    assert set(all_entries(party, others).values()) == {1}
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_an_empty_batch_keeps_the_kind_of_its_ids():
 
 @pytest.mark.parametrize("ids", [[5, 1, 9, 1, 5], ["e", "a", "i", "a", "e"]])
 def test_duplicates_are_refused_with_their_rows(ids):
-    with pytest.raises(InvalidInput, match="rows 1 and 3"):
+    with pytest.raises(InvalidInput, match="index 1 and index 3"):
         digest_ids(ids, KEY).without_duplicates()
 
 

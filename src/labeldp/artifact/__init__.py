@@ -4,13 +4,14 @@
 |---|---|
 | `manifest` | names the files of a folder, lists them with digests, seals a new folder and opens an existing one |
 | `signing` | reads a sender's keys, signs and verifies |
-| `description` | the two texts of a message, `mechanism.json` and `PRIVACY.md` |
+| `description` | `mechanism.json`, the public description of a message |
+| `card` | `PRIVACY.md`, the promise of any release in plain words |
 | `labels_file` | writes and reads the labels of a message |
 | `reader` | opens a folder of labels as a `Message` |
 | `unique_ids` | refuses labels in which an id occurs twice |
 | `id_join` | matches the records of two files by id |
 
-Sums are the other kind: `release.sums` has their description, card and reader.
+The descriptions and readers of other kinds are in `release.sums`, `evaluate.score` and `evaluate.report`.
 """
 
 from labeldp.artifact.reader import Message

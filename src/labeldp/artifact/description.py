@@ -1,4 +1,4 @@
-"""The two texts of a message: `mechanism.json`, the public description of its mechanism and release, and `PRIVACY.md`, its card."""
+"""`mechanism.json`: the public description of a message, its mechanism and its release."""
 
 from __future__ import annotations
 
@@ -8,19 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from labeldp.artifact.manifest import RELEASE_ID, exact_text, installed_version
-from labeldp.budget import decimal_text, exp_upper, rounded_up
+from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import parse_json, read_record, read_text
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.release_kind import LABELS
-
-NOT_PROTECTED = """\
-- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
-- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
-  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
-  release exists reveals that it was not refused."""
-"""What no release protects, for the cards of all kinds."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +60,13 @@ class Header:
         Whether the ids are the row numbers of the input, and so show its order.
     label_column : str
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it says nothing about any label.
+        it; it reveals nothing about any label.
     persons : PersonUnit or None
         Whose labels ε protects together; None if a record is the unit of privacy.
+    dataset : str or None
+        The dataset that was charged in the labels party's ledger, for the card.
+    date : str or None
+        The date of the release (UTC), for the card.
     """
 
     release: str
@@ -82,6 +77,8 @@ class Header:
     row_numbers: bool
     label_column: str
     persons: PersonUnit | None = None
+    dataset: str | None = None
+    date: str | None = None
 
     @property
     def entries(self) -> int:
@@ -159,160 +156,3 @@ def check_charge(mechanism: FiniteMechanism, charged: Fraction, entries: int = 1
             f"the mechanism costs ε = {decimal_text(cost)} with its prior, but only ε = {decimal_text(charged)} was charged for "
             "this release. Nothing may be randomized with it: charge a release of its cost"
         )
-
-
-def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
-    """Return the text of `PRIVACY.md`. It depends on the mechanism and the settings only."""
-    entries = header.entries
-    spent, total = entries * prior_epsilon(mechanism), entries * total_epsilon(mechanism)
-    proof = mechanism.proof()
-    if spent:
-        split = (
-            f"- {rounded_up(spent)} paid for a noisy histogram of {_histogram(header)}, from which the mechanism was designed\n"
-            "  and whose noisy counts are published with it;\n"
-            f"- {rounded_up(entries * mechanism.epsilon_exact)} paid for {_randomized(header)}."
-        )
-    else:
-        split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
-    protected, limits = (
-        (_RECORD, NOT_PROTECTED) if header.persons is None else (_person(header.persons), _NOT_FOR_PERSONS)
-    )
-    return f"""# What this message reveals about {"a label" if header.persons is None else "a person's labels"}
-
-The labels in `{LABELS.batch_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
-private with ε = {rounded_up(total)}{"" if header.persons is None else " for each person"}**: whatever anybody computes from it, replacing {_replaced(header)}
-changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(total), 4)}.
-
-## What is protected
-
-{protected}
-
-ε splits as follows:
-
-{split}
-
-The second step was proven for the very integers that were sampled: no output is more than {rounded_up(proof.ratio)} times as likely
-under one label as under another (`labeldp audit` repeats the proof).
-
-## What is not protected
-
-- The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
-{limits}
-
-## How the labels were randomized
-
-Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
-{_unit(mechanism)}{_randomness(header)}
-{_order(header)}
-
-{_batches(header)}
-
-Written by labeldp {installed_version()}; release `{header.release}`.
-"""
-
-
-_RECORD = """\
-One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
-Neighbouring data sets differ by replacing one label ("replace-one")."""
-
-_NOT_FOR_PERSONS = NOT_PROTECTED.replace(
-    "**Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.",
-    "**Which rows exist and whom they belong to.** If the rows of one person carry two names in that column, they count as two persons.",
-)
-
-
-def _person(persons: PersonUnit) -> str:
-    name, most = " ".join(persons.column.replace("`", "'").split()), persons.entries
-    rows = "One row" if most == 1 else f"At most {most} rows"
-    return f"""\
-All labels of one person together, however many rows the person has, against readers who know everything else: the labels
-of all other persons, all features, the mechanism. Neighbouring data sets differ by replacing all labels of one person.
-
-A person is a value of the column `{name}`. {rows} of each person {"was" if most == 1 else "were"} chosen by a keyed hash of person and row that no label
-enters. **Rows that were not chosen are not in this message**, and nothing in it depends on their labels.{_together(persons)}"""
-
-
-def _together(persons: PersonUnit) -> str:
-    if not persons.shared:
-        return ""
-    names = ", ".join(f"`{' '.join(name.replace('`', chr(39)).split())}`" for name in persons.shared)
-    return f"""
-
-This is one of {len(persons.shared)} messages, with the labels {names}. Labels were chosen for all of them together, so **ε covers all labels of a person in
-all {len(persons.shared)} messages**, and they were charged once."""
-
-
-def _replaced(header: Header) -> str:
-    return (
-        "one record's label by any other valid label"
-        if header.persons is None
-        else "all labels of one person by any other valid labels"
-    )
-
-
-def _histogram(header: Header) -> str:
-    return "all labels" if header.persons is None else "the chosen labels"
-
-
-def _randomized(header: Header) -> str:
-    if header.persons is None:
-        return "each randomized label"
-    most = header.persons.entries
-    return (
-        "the randomized label of each person"
-        if most == 1
-        else f"up to {most} randomized labels of each person, the same part for each"
-    )
-
-
-def _unit(mechanism: FiniteMechanism) -> str:
-    domain = mechanism.domain
-    if domain is not None and domain.classes is not None:
-        quoted = [name.replace("`", "'") for name in domain.classes]
-        named = ", ".join(f"{place} is `{name}`" for place, name in enumerate(quoted))
-        return f"Labels are classes: {named}.\n"
-    unit = None if domain is None else domain.unit
-    return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
-
-
-def _names(header: Header) -> str:
-    name = " ".join(header.label_column.replace("`", "'").split())
-    return f"\n- What the labels are called: `{name}`. So a reader notices features that are the label itself."
-
-
-def _randomness(header: Header) -> str:
-    kept = (
-        "\nThe owner kept the key, to resume this release and to add later batches; it is as sensitive as the labels."
-        if header.keyed
-        else "\nThe key was drawn for this release alone and is gone."
-    )
-    return (
-        "Each draw is a function of the record's id and the mechanism's input for its label, under a secret key (AES-256, key\n"
-        f"from the operating system), so that a record has one draw and no second one.{kept}\n"
-        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from a random permutation."
-    )
-
-
-def _order(header: Header) -> str:
-    if header.keep_order:
-        return "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
-    if header.row_numbers:
-        return (
-            "**The ids are the row numbers of the input, so they show its order** (no `--id` was given). If that order followed\n"
-            "the labels, it reveals them."
-        )
-    return "Rows are in an order that depends on the ids only."
-
-
-def _batches(header: Header) -> str:
-    if not header.keyed or (header.persons is not None and header.persons.shared):
-        return "No records can be added to this message."
-    if header.persons is not None:
-        return (
-            "Later batches with new persons may be added under the same mechanism. A person who is in an earlier batch gets no further\n"
-            "label, so the guarantee is the same for every person."
-        )
-    return (
-        "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
-        "its label changes; the guarantee is the same for every record."
-    )

@@ -59,7 +59,7 @@ def _found(ids: pa.Array, among: pa.Array, where: object) -> NDArray[np.int64]:
     if times.max() > 1:
         first, second = np.flatnonzero(places == np.argmax(times))[:2]
         raise InvalidInput(
-            f"rows {first} and {second} of {where} (rows count from 0) have the same id, which is there {times.max()} times, but "
+            f"rows {first + 1} and {second + 1} of {where} (rows count from 1) have the same id, which is there {times.max()} times, but "
             "each record must be there once: combine these rows or drop all but one"
         )
     found = np.full(len(among), -1, np.int64)

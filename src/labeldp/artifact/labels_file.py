@@ -62,7 +62,7 @@ class LabelsFile:
         check_density(rows, self.path)
 
     def count_written(self) -> int:
-        """The number of records of a file that was just written. Refuses it as `check` does, but what the disk says is raised as it is."""
+        """The number of records of a file that was just written. Refuses it as `check` does; errors of the disk are passed on."""
         self._check_columns(self.schema())
         return self.count()
 
@@ -88,14 +88,14 @@ class LabelsFile:
                 rows += codes.size
                 yield self._typed(batch.column(self.header.id_column)), codes.astype(np.uint32)
             if rows != self.count():
-                raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
+                raise InvalidInput(f"{self.path} claims {self.count():,} rows and has {rows:,}; {_EDITED}")
             if self.sha256 not in (None, file_digest(self.path)):
                 raise InvalidInput(
                     f"{self.path} changed while the message was open. Do not use what was read, and open it again"
                 )
 
     def _typed(self, ids: pa.Array) -> pa.Array:
-        """The ids in the type of the message. Writers choose types of their own: Spark has no unsigned ones."""
+        """The ids in the type of the message. Writers choose their own types: Spark has no unsigned ones."""
         if self.id_type is None or ids.type == self.id_type:
             return ids
         try:
@@ -146,7 +146,7 @@ class LabelsWriter:
             before = int(ends[start])
             fit = int(np.searchsorted(ends, before + GROUP_TEXT - self._text, side="right")) - 1 - start
             if self._rows == 0:
-                fit = max(fit, 1)  # an id longer than a group is a group of its own
+                fit = max(fit, 1)  # an id longer than a group forms its own group
             rows = max(0, min(fit, GROUP_ROWS - self._rows, len(ids) - start))
             self._waiting.append((ids.slice(start, rows), codes[start : start + rows]))
             start += rows

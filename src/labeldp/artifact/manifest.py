@@ -41,7 +41,7 @@ from labeldp.artifact.signing import SigningKey, VerifyKey
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.json_text import expect_format, parse_json, read_bytes, read_record
-from labeldp.release_kind import LABELS, ReleaseKind
+from labeldp.release_kind import CARD, LABELS, ReleaseKind
 
 FORMAT = "labeldp-release"
 FORMAT_VERSION = 1
@@ -53,7 +53,7 @@ MOST_PARTS = 100_000
 """The numbers of this many parts have five digits."""
 
 DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
-"""Files that a desktop writes into a folder when somebody opens it or a file in it. They are ignored, and never read."""
+"""Files that a desktop writes into a folder when someone opens it or a file in it. They are ignored, and never read."""
 
 SHA256 = re.compile("[0-9a-f]{64}")
 RELEASE_ID = re.compile("[0-9a-f]{32}")
@@ -226,25 +226,34 @@ class Manifest:
     def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
         """Raise `InvalidInput` if a file is missing, is not the listed one, or is not listed.
 
-        The batch of the name `allowed` may be there, and is not looked at.
+        The batch of the name `allowed` may be there, and is not looked at. If it is there, the card may be the new one.
         """
-        for file in self.files:
-            file.check(folder)
         listed = {MANIFEST, *(file.name for file in self.files)}
-        for name in sorted(_files_in(folder)):
-            if name not in listed and batch_name(name) != allowed and not DESKTOP_FILES.fullmatch(Path(name).name):
-                raise InvalidInput(self._unlisted(folder, name))
+        others = [name for name in sorted(_files_in(folder)) if name not in listed and batch_name(name) != allowed]
+        others = [name for name in others if not DESKTOP_FILES.fullmatch(Path(name).name)]
+        added = allowed is not None and os.path.lexists(folder / allowed)
+        for name in filter(self._is_next, others):  # until it is listed, the card may be the new one
+            raise InvalidInput(self._unlisted(folder, name))
+        for file in self.files:
+            if not (added and file.name == CARD):
+                file.check(folder)
+        for name in others:
+            raise InvalidInput(self._unlisted(folder, name))
 
     def ignored_files(self, folder: Path) -> list[str]:
         """Return the files in the folder that do not belong to the release and were left there by a desktop."""
         return sorted(name for name in _files_in(folder) if DESKTOP_FILES.fullmatch(Path(name).name))
 
+    def _is_next(self, name: str) -> bool:
+        """Return whether a file is of the batch that `apply` would add next."""
+        further = re.escape(LABELS.batch_path(Path(), len(self.batches)).as_posix())
+        return self.kind == LABELS and re.fullmatch(rf"{further}(/part-\d{{5}}\.parquet)?", name) is not None
+
     def _unlisted(self, folder: Path, name: str) -> str:
         text = f"{folder / name} is not listed in {MANIFEST}"
-        further = re.escape(LABELS.batch_path(Path(), len(self.batches)).as_posix())
-        if self.kind == LABELS and re.fullmatch(rf"{further}(/part-\d{{5}}\.parquet)?", name):
+        if self._is_next(name):
             return (
-                f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
+                f"{text}: a run of apply is under way or was interrupted, or someone added the file. The labels party must run "
                 "apply with the same batch again before it sends the message"
             )
         return f"{text}: the folder has no other files. Move it out of the folder, or ask for the release again"

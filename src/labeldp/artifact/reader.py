@@ -35,7 +35,7 @@ from labeldp.release_kind import LABELS
 
 @dataclass(frozen=True, repr=False)
 class Message(Tabular):
-    """A message from the labels party, opened and checked: private labels by record id. Holds no true label.
+    """A message from the labels party, opened and checked: private labels by record id. Contains no true label.
 
     Get one from `Message.open`. Its length is the number of records, and `to_arrow`, `to_pandas` and `to_polars` give
     the table of ids, codes and private labels.

@@ -84,7 +84,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         handle = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError as error:
         raise InvalidInput(
-            f"cannot write beside {what}: {error.strerror} ({place.parent}). Its folder must exist and you must be able to write to it"
+            f"cannot write next to {what}: {error.strerror} ({place.parent}). Its folder must exist and you must be able to write to it"
         ) from error
     try:
         if not _obtained(handle, place, what):

@@ -24,10 +24,10 @@ from labeldp.sampling.ids import digest_ids
 
 Words = NDArray[np.uint64]
 Rows = tuple[pa.Array, Any]
-"""The ids of some records, and whatever belongs to them."""
+"""The ids of some records, and what belongs to them."""
 
 IN_MEMORY = 1 << 23
-"""So many rows are checked in memory, which takes 16 bytes a row while they are sorted."""
+"""The number of rows that are checked in memory, which takes 16 bytes a row while they are sorted."""
 
 MOST_FILES = 256
 SUSPECTS_AT_ONCE = 1 << 16
@@ -112,7 +112,7 @@ def _compare_some(batches: Iterator[Rows], key: bytes, suspects: Words, where: P
             value, row = ids[index].as_py(), first_row + index
             if seen.setdefault(value, row) != row:
                 raise InvalidInput(
-                    f"{where} holds the same id in rows {seen[value]} and {row} (rows count from 0, over all batches), and a "
+                    f"{where} holds the same id in rows {seen[value] + 1} and {row + 1} (rows count from 1, over all batches), and a "
                     "record has one private label: the message was edited. Ask for the message again"
                 )
         first_row += len(ids)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import note, out, print_json, print_table
+from labeldp.cli.console import note, out, phases, print_json, print_table
 from labeldp.cli.options import Integers, Json, Lower, OutputOption, Upper, comma_list, domain_of
 from labeldp.errors import InvalidInput
 
@@ -87,7 +89,7 @@ def advise(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Predict what models will be worth at each ε, what an error you can live with needs, and what an ε risks.
+    """Predict what models will be worth at each ε, whether you will be able to tell, and what an ε risks.
 
     No label is read. Give the public bounds, the number of records and, as far as it is public, the distribution of the labels.
 
@@ -120,10 +122,14 @@ def advise(
     )
     if plot is not None:
         _draw(advice, plot)
+    if rate is None:  # classes have no R²
+        with phases(quiet=as_json) as phase:
+            phase("intervals", None)
+            _ = advice.foreseen
     if as_json:
-        print_json(_as_data(advice))
+        print_json(_as_data(advice, foreseen=rate is None))
         return
-    _show(advice)
+    _show(advice, foreseen=rate is None)
 
 
 def _known(
@@ -172,7 +178,7 @@ def _known(
     return domain, count, None if prior is None else Prior.from_csv(prior)
 
 
-def _show(advice: Advice) -> None:
+def _show(advice: Advice, *, foreseen: bool) -> None:
     from labeldp.formatting import plain
 
     if advice.assumed:
@@ -201,9 +207,33 @@ def _show(advice: Advice) -> None:
         out.print(f"ε is for each person. labels: the rows of a person that are used, which share ε: {used}.")
     out.print()
     out.print(advice.recommendation)
+    if foreseen:
+        _show_foreseen(advice)
     if advice.target is not None:
         _show_target(advice, advice.target)
     _show_risks(advice)
+
+
+def _show_foreseen(advice: Advice) -> None:
+    from labeldp.formatting import plain
+
+    rows = []
+    for outlook, each in zip(advice.outlooks, advice.foreseen, strict=True):
+        known = "not known" if each.r2 is None else f"{each.r2[0]:.2f} to {each.r2[1]:.2f}"
+        told = ("none", "")
+        if each.score_epsilon is not None and each.score_within is not None and each.score_share is not None:
+            told = f"{each.score_epsilon:g}", f"± {plain(each.score_within, 2)} (± {100 * each.score_share:.0f} %)"
+        rows.append([f"{outlook.epsilon:g}", known, *told])
+    print_table("What will be known about the model", ("ε", "R² by train", "ε of a score", "MSE by that score"), rows)
+    out.print(
+        "R² by train: the 95 % interval from private labels alone, which costs nothing. not known: it will not show whether the model is "
+        "better than the mean. A score (labeldp score) costs its own ε for each record."
+    )
+    best = advice.recommended
+    if best is not None and (each := advice.foreseen[advice.outlooks.index(best)]).r2 is None and each.score_epsilon:
+        out.print(
+            f"At ε = {best.epsilon:g} private labels alone will not show that the model is good: keep ε = {each.score_epsilon:g} for a score."
+        )
 
 
 def _whom(advice: Advice) -> str:
@@ -236,7 +266,8 @@ def _show_target(advice: Advice, target: Target) -> None:
 
 
 def _show_risks(advice: Advice) -> None:
-    from labeldp.evaluate.risk import odds, percent
+    from labeldp.evaluate.risk import odds
+    from labeldp.formatting import percent
 
     several = advice.outlooks[0].risk.rows
     rows = [
@@ -286,7 +317,7 @@ def _draw(advice: Advice, path: Path) -> None:
     plots.save(axes, path, alt=plots.in_words(axes))
 
 
-def _as_data(advice: Advice) -> dict[str, Any]:
+def _as_data(advice: Advice, *, foreseen: bool) -> dict[str, Any]:
     def figures(prediction: Prediction) -> dict[str, float]:
         return {"mse": prediction.mse, "rmse": prediction.rmse, "r2": prediction.r2}
 
@@ -310,8 +341,9 @@ def _as_data(advice: Advice) -> dict[str, Any]:
                     "half_becomes_at_least": each.risk.least(0.5),
                 },
                 "words": each.risk.words(advice.statement),
+                "foreseen": known and asdict(known),
             }
-            for each in advice.outlooks
+            for each, known in zip(advice.outlooks, advice.foreseen if foreseen else repeat(None), strict=False)
         ],
         "not_private": figures(advice.not_private),
         "mean_only": figures(advice.mean_only),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,11 +23,18 @@ from labeldp.cli.options import (
     SparkConf,
 )
 from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
+from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
+
+if TYPE_CHECKING:
+    from labeldp.release.labels import ReleaseOutcome
 
 
 def apply(
-    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
+    message: Annotated[
+        Path,
+        typer.Argument(metavar="MESSAGE", help="The message to add to, or the folder of messages of several labels."),
+    ],
     source: Annotated[
         str,
         typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads."),
@@ -74,28 +81,54 @@ def apply(
 
     If the message has persons, rows of persons who are in it already are left out.
 
-    Only a new release, charged anew, can show a changed label.
+    Only a new release, charged again, can show a changed label.
+
+    Messages of several labels get one batch with all label columns: give their folder.
 
     \b
-    Example:
+    Examples:
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
           --ledger ledger.db
+      labeldp apply messages later.parquet --key-file several.key
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.artifact.description import read_description
-    from labeldp.artifact.manifest import release_folder
+    from labeldp.artifact.manifest import MANIFEST, release_folder
     from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
+    from labeldp.release.several import apply_several, shared_labels
     from labeldp.release_kind import LABELS
 
     record = None if ledger is None else Ledger(ledger)
-    header = read_description(release_folder(message) / LABELS.description)[1]
+    stopped = "Run the same command again to go on"
+    several = not (message / MANIFEST).exists() and any(message.glob(f"*/{MANIFEST}"))
+    first = message / shared_labels(message)[0] if several else message
+    header = read_description(release_folder(first) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
     owner = None if header.persons is None else header.persons.column
     labels = Labels(source, named, ids, id_type, delimiter, decimal, owner if person is None else person)
     reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels)
-    stopped = "Run the same command again to go on"
+    if several:
+        _check_several(engine, label)
+        with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+            outcomes = apply_several(
+                message,
+                labels.file(),
+                key_file=key_file,
+                ledger=record,
+                out_of_range=out_of_range,
+                sign_key=sign_key,
+                phase=phase,
+            )
+        for outcome in outcomes.values():
+            note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
+        if as_json:
+            print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
+        elif not quiet:
+            for outcome in outcomes.values():
+                _report(outcome)
+        return
     with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
         outcome = add_batch(
             message,
@@ -110,12 +143,25 @@ def apply(
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:
-        now = count_of(outcome.message_records, "record")
-        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
-        if outcome.already_held:
-            were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
-            held = count_of(outcome.already_held, "record")
-            line("kept", f"{held} that {were} there already, with the private label {they} had")
-        note_left_out(outcome)
-        if outcome.records:
-            line("next", "send the folder again")
+        _report(outcome)
+
+
+def _check_several(engine: str, label: str | None) -> None:
+    if engine != "arrow":
+        raise InvalidInput("several labels are not possible with --engine spark yet: use Arrow (--engine arrow)")
+    if label is not None:
+        raise InvalidInput(
+            "a batch for several labels has all label columns, named as in the messages: leave out --label"
+        )
+
+
+def _report(outcome: ReleaseOutcome) -> None:
+    now = count_of(outcome.message_records, "record")
+    line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
+    if outcome.already_held:
+        were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
+        held = count_of(outcome.already_held, "record")
+        line("kept", f"{held} that {were} there already, with the private label {they} had")
+    note_left_out(outcome)
+    if outcome.records:
+        line("next", "send the folder again")

@@ -167,7 +167,7 @@ def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Me
 
 
 def _record(opened: Opened) -> dict[str, Any]:
-    """Return what was checked of a folder, for `--json`. Whatever does not hold was refused before."""
+    """Return what was checked of a folder, for `--json`. Anything that does not hold was refused before."""
     from labeldp.artifact.description import epsilon_parts
     from labeldp.artifact.reader import Message
     from labeldp.evaluate.groups import FiguresAnswer
@@ -208,9 +208,11 @@ def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
     yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"
     if isinstance(opened, FiguresAnswer):
         yield "figures", f"{manifest.records:,}, which follow from the noisy sums"
+        yield from _weighted(opened.figures.persons)
         return
     if isinstance(opened, SumsAnswer):
         yield "records", f"{manifest.records:,}, all ids different"
+        yield from _weighted(None if opened.sums.weighting is None else opened.sums.size)
         return
     yield "rows", f"{manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"
     yield "ids", "all different"
@@ -220,6 +222,12 @@ def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
     if (persons := opened.header.persons) is not None:
         times = "" if persons.entries == 1 else f": {persons.entries} times what the mechanism proves for a label"
         yield "unit", f"a person, with at most {count_of(persons.entries, 'label')} in the message{times}"
+
+
+def _weighted(persons: int | None) -> Iterator[tuple[str, Cell]]:
+    """Return what ε is for, if it is for persons whose rows are weighted."""
+    if persons is not None:
+        yield "unit", f"a person: {persons:,}, each of whom counts as one, whatever the number of rows"
 
 
 def show_figures(figures: Score | Report) -> None:

@@ -7,7 +7,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 LOSSES = "{losses}"
-"""In the help of an option: stands for the names of the losses."""
+"""In the help of an option: represents the names of the losses."""
 
 
 def help_with(title: str, entries: Callable[[], dict[str, str]]) -> type[TyperCommand]:

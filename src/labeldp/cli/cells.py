@@ -24,9 +24,11 @@ def cells(
     id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids, integers or text.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="What the labels party will spend, for instance 1 or 0.5.")],
     folder: Annotated[Path, OutputOption("--out", metavar="DIR", help="A folder that must not exist yet.")],
-    categorical: Annotated[str | None, ColumnsOption(help="Read these as categories, whatever their type.")] = None,
-    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
-    exclude: Annotated[str | None, ColumnsOption(help="Leave these out: nothing of them is told.")] = None,
+    categorical: Annotated[
+        str | None, ColumnsOption(help="Read these as categories, regardless of their type.")
+    ] = None,
+    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, regardless of their type.")] = None,
+    exclude: Annotated[str | None, ColumnsOption(help="Leave these out: nothing about them is revealed.")] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
     quiet: Quiet = False,
@@ -38,7 +40,7 @@ def cells(
 
     The labels party learns from it which records share a cell. It does not see the features themselves.
 
-    Keep DIR/plan.json, which says what the columns stand for: labeldp train needs it.
+    Keep DIR/plan.json, which describes the columns: labeldp train needs it.
 
     \b
     Examples:
@@ -88,11 +90,11 @@ def cells(
         )
     elif not quiet:
         line("send", f"{folder / CELLS}: {count_of(table.num_rows, 'record')}, {_columns(len(plan.signs), plan.whole)}")
-        line("keep", f"{folder / PLAN}: what the columns stand for")
+        line("keep", f"{folder / PLAN}: the meaning of the columns")
         line("told", f"something about {count_of(len(told), 'feature')}: {', '.join(told):.300}")
         line(
             "",
-            f"{count_of(alone, 'record')} of {table.num_rows:,} {'has' if alone == 1 else 'have'} a combination of their own",
+            f"{count_of(alone, 'record')} of {table.num_rows:,} {'has' if alone == 1 else 'have'} a unique combination",
         )
         line("next", "send cells.parquet. The other side answers with:")
         amount = quote(epsilon)

@@ -47,7 +47,7 @@ def compare(
         typer.Option(
             metavar="N",
             min=1,
-            help="How many records a model is trained on. By default as many as the dataset has, or 100,000.",
+            help="How many records a model is trained on. By default the number in the dataset, or 100,000.",
         ),
     ] = None,
     explained: Annotated[

@@ -59,7 +59,7 @@ FEW_ROWS = 1000
 
 
 def line(name: str, text: Cell, *, width: int = 8) -> None:
-    """Print one line of a result: a name, in so many columns, and a text.
+    """Print one line of a result: a name, padded to `width` columns, and a text.
 
     It is never wrapped and has no markup, so that paths and commands can be copied.
     """
@@ -83,7 +83,7 @@ def show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 class _Terminated(KeyboardInterrupt):
-    """Somebody sent SIGTERM, as schedulers do before they kill."""
+    """Someone sent SIGTERM, as schedulers do before they kill."""
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def print_table(
 ) -> None:
     """Print a table whose cells are never cut: columns that do not fit go below, with the first one repeated.
 
-    On a screen too narrow for the first column and another beside it, each row becomes a list of its cells. A row whose first cell is empty belongs to the row above it, and such groups are set apart.
+    On a screen too narrow for the first column and another next to it, each row becomes a list of its cells. A row whose first cell is empty belongs to the row above it, and such groups are set apart.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def print_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    head = [visible(text, keep="") for text in head]  # here, because escapes are wider than what they stand for
+    head = [visible(text, keep="") for text in head]  # here, because escapes are wider than what they represent
     rows = [[cell if isinstance(cell, Text) else visible(cell, keep="") for cell in row] for row in rows]
     console = out if out.is_terminal else Screen(file=out.file, width=WIDE, highlight=False)
     grouped = any(not row[0] for row in rows)
@@ -212,7 +212,7 @@ def print_table(
 
 
 def column_parts(head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int, together: int) -> Iterator[list[int]]:
-    """The columns after the first, in parts that fit beside it."""
+    """The columns after the first, in parts that fit next to it."""
     part: list[int] = []
     widths = [_width(head, rows, column) + 2 for column in range(len(head))]
     room = free = width - widths[0] - 2
@@ -316,7 +316,7 @@ WORDS = {
     "╸": "-",
     "╺": "-",
 }
-"""What stands for the signs that labeldp prints. Others lose their accents or become a question mark."""
+"""ASCII replacements of the signs that labeldp prints. Others lose their accents or become a question mark."""
 
 
 def degrade_output() -> None:

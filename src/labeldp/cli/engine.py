@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.engines.passes import LabelInput
+    from labeldp.engines.spark.spark_input import SparkInput
     from labeldp.tables.files import Phase
 
 
@@ -79,11 +80,6 @@ class EngineOptions:
             raise InvalidInput(
                 "--engine spark needs --id COL: rows on a cluster have no numbers that could be their ids"
             )
-        if labels.person is not None:
-            raise InvalidInput(
-                "--person is not possible with --engine spark yet: use Arrow (--engine arrow), which reads files of any size, or call "
-                "labeldp.spark.privatize(frame, person=…) in Python"
-            )
         if keep_order:
             raise InvalidInput(
                 "--keep-order does not go with --engine spark: rows on a cluster have no order to keep. Leave it out"
@@ -104,20 +100,16 @@ class EngineOptions:
 
         yield ArrowInput(labels.file())
 
-    def count_rows(self, labels: Labels, phase: Phase) -> int:
-        """Return the number of records. Reads no label."""
+    def count(self, labels: Labels, phase: Phase) -> tuple[int, NDArray[np.int64] | None]:
+        """Return the number of records, and that of persons by their number of rows if there is a column of persons. Reads no label."""
         if self.engine == "spark":
             with self._on_spark(labels, phase) as found:
-                return found.row_count() or 0
+                return found.row_count() or 0, found.count_persons()
+        from labeldp.engines.arrow.person_spill import count_persons
         from labeldp.engines.arrow.source import count_rows
 
-        return count_rows(labels.file())
-
-    def count_persons(self, labels: Labels) -> NDArray[np.int64] | None:
-        """Return the number of persons by their number of rows, if there is a column of persons. Reads no label."""
-        from labeldp.engines.arrow.person_spill import count_persons
-
-        return None if labels.person is None else count_persons(labels.file())
+        file = labels.file()
+        return count_rows(file), None if labels.person is None else count_persons(file)
 
     def _check_arrow(self, labels: Labels) -> None:
         given = {"--spark-conf": self.spark_conf is not None, "--conf": bool(self.conf)}
@@ -131,7 +123,7 @@ class EngineOptions:
             )
 
     @contextmanager
-    def _on_spark(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
+    def _on_spark(self, labels: Labels, phase: Phase) -> Iterator[SparkInput]:
         from labeldp.engines.spark import require_pyspark
 
         require_pyspark()
@@ -156,9 +148,17 @@ class EngineOptions:
         phase("starting", None)
         with running(settings, kept=_note_log) as spark:
             frame, id_type = read_records(
-                spark, labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter
+                spark, labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter, labels.person
             )
-            yield SparkInput(frame, labels.label, labels.ids, id_type, scratch=scratch, allow_unencrypted=unencrypted)
+            yield SparkInput(
+                frame,
+                labels.label,
+                labels.ids,
+                id_type,
+                scratch=scratch,
+                allow_unencrypted=unencrypted,
+                person_column=labels.person,
+            )
 
 
 def _note_log(log: Path) -> None:

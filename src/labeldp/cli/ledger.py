@@ -146,7 +146,7 @@ def verify(
 ) -> None:
     """Check the whole ledger, and print the head hash of its journal. Changes nothing.
 
-    The chain of hashes must be whole, the tables must say what the journal says, and no budget may be overspent.
+    The chain of hashes must be whole, the tables must agree with the journal, and no budget may be overspent.
 
     Each stored mechanism must be proven again and cost no more than its charge.
 

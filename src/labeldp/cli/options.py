@@ -22,6 +22,15 @@ IdType = Annotated[
     Literal["int", "str"] | None,
     typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        metavar="COL",
+        help="The column of LABELS that tells whom a row belongs to. Then ε is for all labels of a person together, and each person "
+        "counts as one, whatever the number of rows.",
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(

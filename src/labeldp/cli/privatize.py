@@ -96,7 +96,7 @@ def privatize(
         str | None,
         BoundsOption(
             metavar="K",
-            help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
+            help="Grid points from A to B for the private histogram. By default the number that the records can fill.",
         ),
     ] = None,
     integers: Integers = None,
@@ -215,7 +215,7 @@ def privatize(
         _check_several(engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:
-            plan = randomizer.plan(reader.count_rows(labels, phase), reader.count_persons(labels))
+            plan = randomizer.plan(*reader.count(labels, phase))
         plan.warn()
         _show_plan(expected_figures(plan), as_json=as_json)
         return

@@ -19,6 +19,7 @@ from labeldp.cli.options import (
     Lower,
     OutOfRangeLabels,
     OutputOption,
+    Person,
     Quiet,
     SignKey,
     Upper,
@@ -26,7 +27,7 @@ from labeldp.cli.options import (
     comma_list,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
 from labeldp.cli.score import SmallestGroup
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
@@ -58,6 +59,7 @@ def report(
         str, typer.Option(metavar="Q,…", help="Quantiles of LABELS, which take half of ε; none for means only.")
     ] = "0.5",
     smallest_group: SmallestGroup = 20,
+    person: Person = None,
     features: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For a MESSAGE: the features, with the column of groups.")
     ] = None,
@@ -93,11 +95,14 @@ def report(
     Examples:
       labeldp report visits.parquet --by ward --label stay --epsilon 0.2
           --lower 0 --upper 60 --quantiles 0.5,0.9 --out report
+      labeldp report visits.parquet --by ward --label stay --person patient
+          --epsilon 0.5 --lower 0 --upper 60 --out report
       labeldp report message --features visits.parquet --id visit --by ward
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.artifact.manifest import MANIFEST
     from labeldp.evaluate.report import report_labels
     from labeldp.learn.group_report import report as report_groups
+    from labeldp.learn.verdict import unpaired
     from labeldp.release.ledger import Ledger
 
     _check_files(csv, picture)
@@ -108,7 +113,13 @@ def report(
         if is_message:
             from labeldp.artifact.reader import Message
 
-            for option, value in (("--label", label), ("--epsilon", epsilon), ("--out", folder), ("--ledger", ledger)):
+            for option, value in (
+                ("--label", label),
+                ("--epsilon", epsilon),
+                ("--out", folder),
+                ("--ledger", ledger),
+                ("--person", person),
+            ):
                 if value is not None:
                     raise InvalidInput(f"{option} is for a report of labels, and {source} is a message: leave it out")
             found = report_groups(
@@ -130,7 +141,7 @@ def report(
             if features is not None or id_column is not None:
                 raise InvalidInput(f"--features and --id are for a message, and {source} is none: leave them out")
             found, clipped = report_labels(
-                LabelSource(source, label, None, None, delimiter, decimal=decimal),
+                LabelSource(source, label, None, None, delimiter, decimal=decimal, person_column=person),
                 by,
                 folder,
                 epsilon,
@@ -146,12 +157,22 @@ def report(
     note_clipped(clipped, sum(row.records for row in found.rows), out_of_range, quiet=quiet)
     _write(found, csv, picture)
     if as_json:
-        print_json({"epsilon": found.epsilon_exact, "by": found.by, "figures": found.to_arrow().to_pylist()})
+        data = {"epsilon": found.epsilon_exact, "by": found.by, "persons": found.persons}
+        data["figures"] = found.to_arrow().to_pylist()
+        unused = {"features_without_label": found.without_label, "labels_without_features": found.without_features}
+        print_json(data | (unused if is_message else {}))
     elif not quiet:
         show_report(found)
+        for title, text in unpaired(found.without_label, found.without_features):
+            line(title, text)
         if found.left_out:
             line("groups", f"{count_of(found.left_out, 'record')} left out: their groups are too small, even together")
-        line("epsilon", f"{found.epsilon:g}{', paid before: this report costs nothing' if is_message else ''}")
+        if found.persons is not None:
+            line("records", records_text(sum(row.records for row in found.rows), found.persons))
+        line(
+            "epsilon",
+            f"{found.epsilon:g}{for_each(found.persons)}{', paid before: this report costs nothing' if is_message else ''}",
+        )
         if budget is not None and dataset is not None:
             line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
         if folder is not None:

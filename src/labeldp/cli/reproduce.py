@@ -36,7 +36,7 @@ def reproduce(
         bool, typer.Option("--mechanism-only", help="Only the error of the labels: exact, no training.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's size: all rows, all ε, ten runs. Says how long it will take.")
+        bool, typer.Option("--full", help="The paper's size: all rows, all ε, ten runs. Prints how long it will take.")
     ] = False,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E,E,…", help="Budgets; inf (no privacy) is always trained.")
@@ -49,7 +49,7 @@ def reproduce(
     ] = None,
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows to use, split 80/20 into training and test.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training rows.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Seeds. Each splits the data anew.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Seeds. Each splits the data differently.")] = None,
     model: Annotated[
         Literal["network", "boosting"], typer.Option(help="The paper's network, or gradient boosting.")
     ] = "network",

@@ -1,4 +1,4 @@
-"""What `privatize` and `apply` tell of a run: how many labels were clipped, and the outcome for `--json`."""
+"""What several commands tell of a run: how many labels were clipped, how many persons there are, and the outcome for `--json`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,16 @@ def note_left_out(outcome: ReleaseOutcome) -> None:
             "left out",
             f"{count_of(outcome.left_out, 'row')}: the message has {most} of each person, chosen without looking at labels",
         )
+
+
+def records_text(records: int, persons: int | None) -> str:
+    """Return the number of records, and of persons if ε is for each of them."""
+    return f"{records:,}" if persons is None else f"{records:,} of {persons:,} persons, each of whom counts as one"
+
+
+def for_each(persons: int | None) -> str:
+    """Return what follows ε where it is for each person."""
+    return "" if persons is None else " for each person"
 
 
 def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from labeldp.cli.options import (
     Lower,
     OutOfRangeLabels,
     OutputOption,
+    Person,
     Quiet,
     SignKey,
     Upper,
     comma_list,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
@@ -78,6 +79,7 @@ def score(
     ] = None,
     smallest_group: SmallestGroup = 20,
     id_type: IdType = None,
+    person: Person = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions that have no label.")] = False,
@@ -99,11 +101,14 @@ def score(
     A second run draws fresh noise and costs ε again.
 
     \b
-    Example:
+    Examples:
       labeldp score sales.parquet --label amount --id order
           --predictions predictions.parquet --epsilon 0.1
           --lower 0 --upper 400 --ledger ledger.db --dataset sales
           --out score
+      labeldp score orders.parquet --label amount --id order
+          --person customer --predictions predictions.parquet
+          --epsilon 0.5 --lower 0 --upper 400 --out score
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.evaluate.score import score as score_predictions
@@ -115,7 +120,7 @@ def score(
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
         outcome = score_predictions(
-            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal),
+            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal, person_column=person),
             predictions,
             answer,
             epsilon,
@@ -143,7 +148,7 @@ def score(
     if quiet:
         return
     line("answer", f"{answer}")
-    line("records", f"{outcome.score.records:,}")
+    line("records", records_text(outcome.score.records, outcome.score.persons))
     for count, text in (
         (outcome.without_label, "predictions had no label and were left out"),
         (outcome.without_prediction, "labels had no prediction and were not used"),
@@ -152,7 +157,7 @@ def score(
         if count:
             line("unpaired" if "group" not in text else "groups", f"{count:,} {text}")
     show_score(outcome.score)
-    line("epsilon", f"{outcome.score.epsilon:g}")
+    line("epsilon", f"{outcome.score.epsilon:g}{for_each(outcome.score.persons)}")
     if budget is not None and dataset is not None:
         line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
     line("next", f"send the folder. labeldp audit {answer} checks it and shows the score")
@@ -164,20 +169,25 @@ def show_score(found: Score) -> None:
     for group, scored in [("all records", found.overall), *found.by_group.items()]:
         for number, (model, one) in enumerate(scored.items()):
             name = [group if not number else "", model] if len(found.models) > 1 else [group]
-            rows.append([*name, f"{one.records:,}", *_cells(one)])
+            rows.append([*name, f"{one.records:,}", *_cells(one, found.domain.upper - found.domain.lower)])
     names = [found.by or "", *(["model"] if len(found.models) > 1 else []), "records", *SHOWN.values()]
     print_table("95 % intervals in brackets", names, rows, left=[0, 1] if len(found.models) > 1 else [0])
     for number, text in enumerate(found.sentences()):
         line("" if number else "verdict", text)
 
 
-def _cells(found: HeldOutError) -> Iterator[str]:
-    """Yield the figures with their intervals. Below −100 % nothing is known of R² but perhaps its upper end."""
+def _cells(found: HeldOutError, width: float) -> Iterator[str]:
+    """Yield the figures with their intervals, where these say something. Below −100 % nothing is known of R² but perhaps its upper end."""
+    from labeldp.evaluate.held_out_figures import WIDEST
+
+    possible = {"mse": width**2, "mae": width, "bias": 2 * width, "gain": width**2}
     for name in SHOWN:
         one = getattr(found, name)
         value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
         if name == "r2" and not one.lower > -1:
             yield "not known" if one.upper >= 1 else f"at most {high}"
+        elif name in possible and one.upper - one.lower > WIDEST * possible[name]:
+            yield "not known"
         else:
             yield f"{value} ({low} to {high})"
 
@@ -186,6 +196,7 @@ def score_record(found: Score) -> dict[str, Any]:
     """Return a score for `--json`."""
     return {
         "records": found.records,
+        "persons": found.persons,
         "epsilon": found.epsilon_exact,
         "figures": found.to_arrow().to_pylist(),
         "differences": [

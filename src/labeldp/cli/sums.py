@@ -22,12 +22,13 @@ from labeldp.cli.options import (
     Lower,
     OutOfRangeLabels,
     OutputOption,
+    Person,
     Quiet,
     SignKey,
     Upper,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
@@ -55,6 +56,7 @@ def sums(
         Path | None, OutputOption("--out", metavar="DIR", help="The answer: a folder that must not exist yet.")
     ] = None,
     id_type: IdType = None,
+    person: Person = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     matching: Annotated[
@@ -79,15 +81,18 @@ def sums(
 
     The features party sent numbers for each id: −1 or +1, or a cell. You see these numbers and not its features.
 
-    All sums together cost ε, whatever the columns hold, as long as they were made without your labels.
+    All sums together cost ε, for any columns that were made without your labels.
 
     A second run draws fresh noise and costs ε again.
 
     \b
-    Example:
+    Examples:
       labeldp sums sales.parquet --label amount --id order
           --cells cells.parquet --epsilon 1 --lower 0 --upper 400
           --ledger ledger.db --dataset sales --out sums
+      labeldp sums orders.parquet --label amount --id order
+          --person customer --cells cells.parquet --epsilon 1
+          --lower 0 --upper 400 --out sums
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.budget import exact_epsilon
     from labeldp.engines.arrow.source import LabelSource, count_rows
@@ -105,7 +110,7 @@ def sums(
         return
     if answer is None:
         raise InvalidInput("give --out DIR, the folder to write the answer to")
-    labels = LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal)
+    labels = LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal, person_column=person)
     sent = CellsFile.read(cells, id_type, count_rows(labels))
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
@@ -142,6 +147,7 @@ def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
         "answer": str(answer),
         "clip": clip_text(outcome.sums) or None,
         "records": outcome.sums.records,
+        "persons": None if outcome.sums.weighting is None else outcome.sums.size,
         "without_label": outcome.without_label,
         "without_cells": outcome.without_cells,
         "cells_of_one_record": cells_in(outcome.sums.answers)[0],
@@ -155,7 +161,8 @@ def _report(outcome: SumsOutcome, answer: Path) -> None:
     from labeldp.release.private_sums import cells_in, single_text
 
     line("answer", f"{answer}")
-    line("records", f"{outcome.sums.records:,}")
+    persons = None if outcome.sums.weighting is None else outcome.sums.size
+    line("records", records_text(outcome.sums.records, persons))
     if clip := clip_text(outcome.sums):
         line("clip", clip)
     for count, noun, text in (
@@ -164,10 +171,10 @@ def _report(outcome: SumsOutcome, answer: Path) -> None:
     ):
         if count:
             line("unpaired", f"{count_of(count, noun)} {text} {'was' if count == 1 else 'were'} left out")
-    if single := single_text(*cells_in(outcome.sums.answers)):
+    if single := single_text(*cells_in(outcome.sums.answers), persons=persons is not None):
         line("single", single)
     costs = " + ".join(f"{float(one.epsilon_exact):.4g} {one.kind}" for one in outcome.sums.answers)
-    line("epsilon", f"{float(outcome.sums.epsilon_exact):g} = {costs}")
+    line("epsilon", f"{float(outcome.sums.epsilon_exact):g} = {costs}{',' if persons else ''}{for_each(persons)}")
 
 
 def _show_plan(plan: SumsPlan, names: tuple[str, ...], *, as_json: bool) -> None:

@@ -92,8 +92,10 @@ def train(
             "--assume-nothing", help="Intervals that hold for any labels and any model, however odd. Much wider."
         ),
     ] = False,
-    categorical: Annotated[str | None, ColumnsOption(help="Read these as categories, whatever their type.")] = None,
-    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
+    categorical: Annotated[
+        str | None, ColumnsOption(help="Read these as categories, regardless of their type.")
+    ] = None,
+    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, regardless of their type.")] = None,
     exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
     delimiter: Delimiter = None,
     verify_key: VerifyKey = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -178,7 +178,7 @@ class LabelInput(Protocol):
 
     `release/` decides what happens in which order and writes everything but the labels. It calls `check_places` and
     `in_unit` first, then `scan`, and only after the release is charged `count_cells` and `randomize`. It passes the same `key`
-    to all of them. Whatever the engine, equal keys, ids, labels and mechanisms give equal private labels.
+    to all of them. On every engine, equal keys, ids, labels and mechanisms give equal private labels.
 
     Errors name places and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot be
     released and `OSError` or `MemoryError` for a machine that failed; `release/` then reports what was charged and how to continue.
@@ -292,6 +292,13 @@ class ExactSums:
     cell_counts: Integers
     sign_sums: Integers
     sign_counts: Integers
+    weight: ClassVar[int] = 1
+    """A record is the unit of privacy."""
+
+    @property
+    def total(self) -> int:
+        """The weight of all records."""
+        return self.records
 
 
 class SumInput(Protocol):
@@ -322,17 +329,19 @@ def add_over_cells(sums: Integers, codes: NDArray[np.integer], units: Integers, 
         np.add.at(sums, codes[rows].astype(np.intp), units[rows] - lower)
 
 
-def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int) -> Integers:
-    """Return two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1.
+def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int, weights: Integers | None = None) -> Integers:
+    """Return two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1. Rows may have weights.
 
-    Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^32 < 2^53 in size. The sums of blocks of
+    Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^38 < 2^53 in size. The sums of blocks of
     rows are added as integers.
     """
     totals = np.zeros((2, signs.shape[1]), np.int64)
     for rows in row_blocks(*signs.shape):
-        weights = np.ones((2, units[rows].size))
-        weights[0] = units[rows] - centre
-        totals += (weights @ signs[rows].astype(np.float64)).astype(np.int64)
+        numbers = np.ones((2, units[rows].size))
+        numbers[0] = units[rows] - centre
+        if weights is not None:
+            numbers *= weights[rows]
+        totals += (numbers @ signs[rows].astype(np.float64)).astype(np.int64)
     return totals
 
 

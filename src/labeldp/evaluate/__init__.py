@@ -2,7 +2,7 @@
 
 | file | what it tells |
 |---|---|
-| `advice`, `risk`, `targets`, `shapes` | before a release: which ε, what to expect of it and what it risks |
+| `advice`, `foreseen`, `risk`, `targets`, `shapes` | before a release: which ε, what to expect of it and what it risks |
 | `comparison` | mechanisms side by side |
 | `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
@@ -22,6 +22,7 @@ from labeldp.evaluate.estimates import (
     estimate_mean,
     estimate_r2,
 )
+from labeldp.evaluate.foreseen import Foreseen
 from labeldp.evaluate.held_out import HeldOutError, held_out_error
 from labeldp.evaluate.measurement import Measurement, measure
 from labeldp.evaluate.report import GroupRow, Report
@@ -37,6 +38,7 @@ __all__ = [
     "Difference",
     "ErrorEstimate",
     "Estimate",
+    "Foreseen",
     "GroupRow",
     "HeldOutError",
     "LossEstimate",

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from labeldp.artifact import Message
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.risk import Risk, percent
+from labeldp.evaluate.foreseen import Foreseen, foresee
+from labeldp.evaluate.risk import Risk
 from labeldp.evaluate.shapes import shaped_prior
 from labeldp.evaluate.targets import Target, target_of, wanted_r2
-from labeldp.formatting import Tabular, count_of
+from labeldp.formatting import Tabular, count_of, percent
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share, entries_per_person
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""What is looked at unless somebody asks for others."""
+"""The ε that are compared by default."""
 MOST_RECORDS = 10**15
 """More records than this are a mistake."""
 BEYOND = 1e-9
@@ -55,8 +57,10 @@ class Outlook:
         A model fitted to noisy sums, by a team that holds features and labels.
     risk : Risk
         What this ε lets anybody learn.
+    records : int
+        How many labels a release would randomize.
     entries : int
-        How many labels of a person a release would randomize; 1 without persons.
+        How many labels of a person these are; 1 without persons.
     """
 
     epsilon: float
@@ -64,6 +68,7 @@ class Outlook:
     paper: Prediction
     sums: Prediction
     risk: Risk
+    records: int
     entries: int = 1
 
 
@@ -95,6 +100,10 @@ class Advice(Tabular):
         What the wanted error needs, if one was given.
     persons : int or None
         The number of persons, if ε is for each person.
+    rows_per_person : int
+        How many labels belong to one person.
+    models : ModelErrors
+        What the predictions come from.
 
     Examples
     --------
@@ -115,7 +124,25 @@ class Advice(Tabular):
     mean_only: Prediction
     statement: str
     target: Target | None
+    models: ModelErrors
     persons: int | None = None
+    rows_per_person: int = 1
+
+    @cached_property
+    def foreseen(self) -> tuple[Foreseen, ...]:
+        """What will be known about a model at each ε: the interval that `train` prints, and that of a score. Takes seconds."""
+        rows = 1 if self.persons is None else self.rows_per_person
+        return tuple(
+            foresee(
+                self.models,
+                exact_epsilon(each.epsilon) / each.entries,
+                each.records,
+                each.labels.r2,
+                score=exact_epsilon(each.epsilon) / rows,
+                score_records=self.records,
+            )
+            for each in self.outlooks
+        )
 
     @property
     def recommended(self) -> Outlook | None:
@@ -134,7 +161,7 @@ class Advice(Tabular):
             team = f" A team that holds features and labels reaches R² = {sums.sums.r2:.2f} at ε = {sums.epsilon:g} with noisy sums."
         if best is not None:
             return (
-                f"Take ε = {best.epsilon:g}: a model trained on private labels is predicted to reach R² = {best.labels.r2:.2f}, "
+                f"Take ε = {best.epsilon:g}{self._whose(best)}: a model trained on private labels is predicted to reach R² = {best.labels.r2:.2f}, "
                 f"{percent(min(1.0, best.labels.r2 / most))} of the {most:.2f} without privacy.{team}"
             )
         enough, last = self._good_enough("labels"), self.outlooks[-1]
@@ -146,13 +173,21 @@ class Advice(Tabular):
             f"records help most.{team}"
         )
 
+    def _whose(self, best: Outlook) -> str:
+        """Return for whom an ε is, where a person has several rows."""
+        if self.persons is not None:
+            return " for each person"
+        if self.rows_per_person == 1:
+            return ""
+        return f" for each record, which is {best.risk.total:g} for a person with {self.rows_per_person} rows"
+
     def _good_enough(self, method: str) -> list[Outlook]:
         """The outlooks at which a method keeps most of what a model without privacy explains."""
         wanted = ENOUGH * self.not_private.r2
         return [each for each in self.outlooks if getattr(each, method).r2 >= wanted > 0]
 
     def table(self) -> list[dict[str, Any]]:
-        """The predictions as rows of plain numbers.
+        """The predictions as rows of plain numbers. `foreseen` has what will be known about a model.
 
         Returns
         -------
@@ -333,14 +368,16 @@ def advise(
         mean_only=models.mean_only(),
         statement=f"more than {middle:g}{unit}",
         target=None if wanted is None else target_of(models, count, budgets, wanted),
+        models=models,
         persons=persons,
+        rows_per_person=rows_per_person,
     )
 
 
 def _outlook(models: ModelErrors, epsilon: float, records: int, rows: int) -> Outlook:
     """Return the predictions where ε is for each record."""
     labels, paper, sums = (predict(epsilon, records) for predict in (models.labels, models.paper, models.sums))
-    return Outlook(epsilon, labels, paper, sums, Risk(epsilon, rows))
+    return Outlook(epsilon, labels, paper, sums, Risk(epsilon, rows), records)
 
 
 def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows: int) -> Outlook:
@@ -350,8 +387,7 @@ def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows:
     entries, records = entries_per_person(sizes, total, models)
     divided = models.paper(max(total / rows, MIN_EPSILON), persons * rows)
     labels = models.labels(total / entries, records)
-    most, summed = entries_per_person(sizes, total, models, sums=True)
-    return Outlook(epsilon, labels, divided, models.sums(total / most, summed), Risk(epsilon, 1), entries)
+    return Outlook(epsilon, labels, divided, models.sums(total, persons), Risk(epsilon, 1), records, entries)
 
 
 def _check_number(number: object, name: str) -> None:
@@ -371,8 +407,8 @@ def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:
 def _within(value: object, domain: Domain) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not domain.lower <= value < domain.upper:
         raise InvalidInput(
-            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: nobody "
-            "learns anything from what is certain"
+            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: outside of "
+            "them the answer is known already"
         )
     return float(value)
 

@@ -29,7 +29,7 @@ MOST_PIECES = 500
 class LabelPieces:
     """Labels from `low` to `high` all have the same output probabilities. Together the pieces cover the label bounds.
 
-    Where there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces beside
+    Where there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces next to
     them, with the mean unchanged. `widest_gap` is the largest distance between two such neighbours, 0 if all are kept.
 
     Attributes
@@ -87,7 +87,7 @@ class LabelPieces:
         """Only the pieces at which the probabilities bend as functions of the center, and about `most` spread evenly.
 
         Between two kept pieces the probabilities are linear in the center. A kept piece reaches as far to each side of
-        its center as the widest piece that it stands for.
+        its center as the widest piece that it represents.
         """
         slope = np.diff(probabilities, axis=0) / np.diff(centers)[:, None]
         bends = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(centers) > 1e-9
@@ -130,8 +130,9 @@ class CountedLabels:
     """The noisy counts as evidence about `records` labels, all of which were counted.
 
     `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two pieces
-    that it stands for. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
-    may be anything, unless `random_part` says that the records are a random part of them.
+    that it represents. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
+    may be anything, unless `random_part` says that the records and the counted labels are draws from one population. There may
+    then be more records than counted labels too.
     """
 
     counts: NoisyCounts
@@ -145,18 +146,28 @@ class CountedLabels:
         cls, mechanism: FiniteMechanism, pieces: LabelPieces, records: int, *, random_part: bool = False
     ) -> CountedLabels | None:
         """None where there are no counts, or where they are not counts of these labels on the mechanism's own grid."""
-        counts = usable_counts(mechanism, records)
+        counts = usable_counts(mechanism, records, uncounted=random_part)
         if counts is None or mechanism.prior is None:
             return None
         unit = np.eye(pieces.centers.size)
         mixing = np.transpose([np.interp(mechanism.prior.values, pieces.centers, column) for column in unit])
         return cls(counts, mixing, mixing.T @ mechanism.prior.masses, records, random_part)
 
+    @property
+    def exact(self) -> bool:
+        """Whether the counts tell means over the records, but for noise: no other labels, which may be anything, were counted."""
+        return self._divisor == self.counts.records
+
+    @property
+    def _divisor(self) -> int:
+        """The number of labels whose mean the counts tell."""
+        return self.counts.records if self.random_part else self.records
+
     def mean(self, function: Floats) -> CountedMean:
         """The mean over the records of a function that is given at the pieces and linear in between."""
         cells, counts = self.mixing @ function, self.counts
         total = float(counts.values @ cells)
-        divisor = counts.records if self.random_part else self.records
+        divisor = self._divisor
         others = counts.records - divisor
         power = float(cells @ cells)
         variance = float(self.masses @ function**2 - (self.masses @ function) ** 2)
@@ -166,7 +177,7 @@ class CountedLabels:
             (total - others * float(cells.min())) / divisor,
             noise=float(np.sqrt(power * counts.noise_variance)) / divisor,
             kurtosis=counts.noise_kurtosis * float(np.sum(cells**4)) / max(power**2, 1e-300),
-            sampling=float(np.sqrt(max(variance, 0.0) / self.records)),
+            sampling=float(np.sqrt(max(variance, 0.0) / min(self.records, counts.records))),
         )
 
     def fit(self, channel: Floats, wanted: Floats, even: float, doubt: float = 1.0) -> tuple[Floats, Floats]:
@@ -182,7 +193,7 @@ class CountedLabels:
         both = np.hstack([channel, np.eye(size)])
         penalty = np.zeros((codes + size, codes + size))
         penalty[:codes, :codes] = (np.diag(share) - np.outer(share, share)) / self.records
-        penalty[codes:, codes:] = self.mixing.T @ self.mixing * (self.counts.noise_variance / self.records**2)
+        penalty[codes:, codes:] = self.mixing.T @ self.mixing * (self.counts.noise_variance / self._divisor**2)
         unit = np.maximum(np.abs(wanted).max(axis=0), 1e-300)
         center = self.masses @ wanted
         system = both.T @ (weights[:, None] * both) + penalty
@@ -192,10 +203,12 @@ class CountedLabels:
         return solved[:codes], solved[codes:]
 
 
-def usable_counts(mechanism: FiniteMechanism, records: int) -> NoisyCounts | None:
-    """The counts of the prior, if there were at least so many labels and their cells are those of the mechanism."""
+def usable_counts(mechanism: FiniteMechanism, records: int, *, uncounted: bool = False) -> NoisyCounts | None:
+    """The counts of the prior, if their cells are those of the mechanism and, without `uncounted`, all records were counted."""
     prior, encoder = mechanism.prior, mechanism.encoder
-    if prior is None or prior.counts is None or prior.counts.records < records or not isinstance(encoder, Grid):
+    if prior is None or prior.counts is None or not isinstance(encoder, Grid):
+        return None
+    if prior.counts.records < records and not uncounted:
         return None
     return prior.counts if np.array_equal(encoder.domain.grid, prior.values) else None
 
@@ -250,7 +263,7 @@ def gather_evidence(private: PrivateLabels, weights: Floats, nodes: WeightNodes,
 
 @dataclass(frozen=True, eq=False)
 class WeightNodes:
-    """A few weights that stand for all: a weight between two nodes is split between them so that its mean is kept.
+    """A few weights that represent all: a weight between two nodes is split between them so that its mean is kept.
 
     `left` is the number of the node at or below each record's weight, `share` the part of the record that goes to the
     node above it.

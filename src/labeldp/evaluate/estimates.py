@@ -5,7 +5,7 @@ E[t | y] = y and E[s | y] = y² turn that into f² − 2·f·t + s, an unbiased 
 estimates the test error and its spread gives an interval. Both t and s follow from the public mechanism
 (`labeldp.evaluate.moments`).
 
-A mechanism with few outputs has no such numbers: labels with nearly the same output probabilities cannot be told apart,
+A mechanism with few outputs has no such numbers: labels with nearly the same output probabilities cannot be distinguished,
 however many records there are. Then t and s come from least squares, and the interval covers every joint distribution of
 predictions and labels that the codes do not contradict (`labeldp.evaluate.intervals`, explained in `docs/concepts/intervals.md`).
 """
@@ -43,7 +43,7 @@ class Estimate(ReprMixin):
         The estimate's standard error, which measures noise and sampling but no bias.
     bias_allowance : float
         How much further the interval reaches to either side, on average, than sampling alone would ask for. What is
-        left of it with many records is due to labels that the mechanism's codes cannot tell apart.
+        left of it with many records is due to labels that the mechanism's codes cannot distinguish.
     confidence : float
         The probability with which the interval covers the truth.
     records : int
@@ -135,11 +135,12 @@ def estimate_error(
         How often the interval is to cover the truth.
     visible : float
         The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
-        error where none is unbiased; the interval is valid whatever the features explain.
-    assume : collection of {"tails", "part"}
-        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        error where none is unbiased; the interval is valid regardless of what the features explain.
+    assume : collection of {"tails", "part", "batches"}
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------
@@ -179,8 +180,8 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: C
         The private labels of the records, whose mechanism carries a prior.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
-        What the interval may rest on besides, see `estimate_error`. Only "part" matters for the mean.
+    assume : collection of {"tails", "part", "batches"}
+        What the interval may rest on besides, see `estimate_error`. "tails" does not matter for the mean.
 
     Returns
     -------
@@ -226,10 +227,11 @@ def estimate_gain(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
-        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+    assume : collection of {"tails", "part", "batches"}
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------
@@ -274,10 +276,11 @@ def estimate_r2(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
-        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+    assume : collection of {"tails", "part", "batches"}
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------

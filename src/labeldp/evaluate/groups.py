@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from labeldp.artifact.description import NOT_PROTECTED
-from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, installed_version, open_release
-from labeldp.budget import exp_upper, float_up, rounded_up
+from labeldp.artifact.card import Card
+from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, open_release
+from labeldp.budget import float_up, rounded_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.formatting import Tabular, count_of
 from labeldp.json_text import read_text
 from labeldp.release.flow import Ready, ReleaseJob, in_the_way
-from labeldp.release.private_sums import SumsProof
+from labeldp.release.private_sums import NOISE, SumsProof
 from labeldp.release_kind import ReleaseKind
 
 MOST_GROUPS = 1000
@@ -61,8 +61,15 @@ class Groups:
     left_out: int = 0
 
     @classmethod
-    def of(cls, column: pa.Array, by: str, where: object, least: int = SMALLEST_GROUP) -> Groups:
-        """Return the groups by a column. Those with fewer than `least` records are merged into one.
+    def of(
+        cls,
+        column: pa.Array,
+        by: str,
+        where: object,
+        least: int = SMALLEST_GROUP,
+        persons: NDArray[np.int64] | None = None,
+    ) -> Groups:
+        """Return the groups by a column. Those with fewer than `least` records, or than that many persons, are merged into one.
 
         Raises `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
         """
@@ -86,24 +93,30 @@ class Groups:
         rank[order], rank[len(values)] = np.arange(len(values)), len(values)
         codes = rank[np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)]
         names = [str(one) for one in values.take(pa.array(order)).to_pylist()] + [MISSING]
-        return cls._merged(by, names, codes, least)
+        return cls._merged(by, names, codes, least, persons)
 
     @classmethod
-    def _merged(cls, by: str, names: Sequence[str], codes: NDArray[np.int64], least: int) -> Groups:
+    def _merged(
+        cls, by: str, names: Sequence[str], codes: NDArray[np.int64], least: int, persons: NDArray[np.int64] | None
+    ) -> Groups:
         counts = np.bincount(codes, minlength=len(names))
-        large, small = np.flatnonzero(counts >= least), np.flatnonzero((counts > 0) & (counts < least))
+        members = counts
+        if persons is not None:
+            members = np.bincount(np.unique(persons * len(names) + codes) % len(names), minlength=len(names))
+        large, small = np.flatnonzero(members >= least), np.flatnonzero((members > 0) & (members < least))
         together = int(counts[small].sum())
+        enough = (together if persons is None else np.unique(persons[np.isin(codes, small)]).size) >= least
         place = np.full(len(names), -1, np.int64)
         place[large] = np.arange(large.size)
         kept = [names[one] for one in large.tolist()]
         left_out = together
-        if together >= least:
+        if enough:
             place[small] = len(kept)
             kept.append(f"({count_of(small.size, 'small group')})")
             left_out = 0
         if not large.size:
             raise InvalidInput(
-                f"no group of {by!r} has {least:,} records or more: give a coarser column, or a smaller --smallest-group"
+                f"no group of {by!r} has {least:,} {'records' if persons is None else 'persons'} or more: give a coarser column, or a smaller --smallest-group"
             )
         return cls(by, tuple(kept), place[codes], int(small.size), left_out)
 
@@ -113,6 +126,7 @@ class Figures(Tabular):
 
     kind: ClassVar[ReleaseKind]
     epsilon_exact: Fraction
+    persons: int | None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Self:
@@ -236,36 +250,23 @@ def _same_figures(file: Path, table: pa.Table) -> bool:
     )
 
 
-def figures_card(title: str, what: str, domain: Domain, proof: SumsProof) -> str:
-    """Return the guarantee in plain words for figures that follow from noisy sums. It depends on public numbers only."""
-    claimed = proof.epsilon_claimed
+def figures_card(name: str, intro: str, domain: Domain, records: int, proof: SumsProof, persons: int | None) -> Card:
+    """Return the card of figures that follow from noisy sums, of so many persons if ε is for each of them."""
     costs = "\n".join(f"- {line}" for line in proof.lines)
-    unit = "" if domain.unit is None else f" {domain.unit}"
-    return f"""# What this {title} reveals about a label
-
-{what} Labels lie between {domain.lower:g} and {domain.upper:g}{unit}. The whole {title} is **ε-label differentially private with
-ε = {rounded_up(claimed)}**: whatever anybody computes from it, replacing one record's label by any other valid label changes the
-probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
-
-## What is protected
-
-One label of one record, against readers who know everything else: the other labels, all predictions and groups. Neighbouring data
-sets differ by replacing one label ("replace-one"). The figures follow from noisy sums, which cost:
+    return Card(
+        f"this {name}",
+        intro,
+        domain,
+        records,
+        proof.epsilon_claimed,
+        f"""The figures follow from noisy sums, which cost:
 
 {costs}
 
-Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).
-
-## What is not protected
-
-- **Predictions, groups, and which records exist.** The number of records in each group is here as it is.
-{NOT_PROTECTED}
-
-## What the guarantee rests on
-
-- Predictions and groups were made without the labels of this release, or from earlier releases of them that paid for themselves.
-- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system.
-
-Written by labeldp {installed_version()}.
-"""
+Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).""",
+        "- **Predictions, groups, and which records exist.** The number of records in each group is here without noise.",
+        NOISE.format(
+            "Predictions and groups were made without these labels, or from earlier releases of them that were charged"
+        ),
+        counted=persons,
+    )

@@ -19,18 +19,20 @@ from labeldp.evaluate.held_out_figures import HeldOutFigure
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.formatting import ReprMixin
 from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.group_sums import Rows
 from labeldp.release.ledger import Ledger
+from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
-"""Predictions may lie so many times the labels' range outside of the bounds. Further out, nothing but noise would be left."""
+"""Predictions may lie outside of the bounds by this multiple of the labels' range. Further out, only noise would be left."""
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
 
 @dataclass(frozen=True, repr=False)
 class HeldOutError(ReprMixin):
-    """How good a model is on records that it was not trained on, from noisy sums of their labels. Holds no label.
+    """How good a model is on records that it was not trained on, from noisy sums of their labels. Contains no label.
 
     Attributes
     ----------
@@ -39,8 +41,8 @@ class HeldOutError(ReprMixin):
     mse_of_mean : HeldOutFigure
         That of always answering the labels' mean: their variance.
     gain : HeldOutFigure
-        How much of the error of a constant answer the model removes: 2·cov(label, prediction) − var(prediction). The squares of the
-        labels cancel in it, so it is known much better than either error.
+        How much lower its error is than that of always answering the labels' mean: mse_of_mean − mse. It is positive where R² is, and its
+        interval excludes zero where that of R² does. The squares of the labels cancel in it, so it is known better than either error.
     r2 : HeldOutFigure
         The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
     mae : HeldOutFigure
@@ -92,6 +94,7 @@ def held_out_error(
     epsilon: Epsilon,
     domain: Domain | tuple[float, float],
     *,
+    persons: Any = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> HeldOutError:
@@ -109,6 +112,9 @@ def held_out_error(
         What all figures cost together.
     domain : Domain or (lower, upper)
         The public bounds of the labels, never read off them. Labels outside are moved to the nearer bound.
+    persons : array-like, optional
+        The person whom each row belongs to, integers or text. ε is then for all labels of a person together: a person with k rows
+        counts as one, each row with a weight of 1/k, and the figures are means over persons.
     ledger : Ledger, optional
         Charge ε to `dataset` in this ledger before anything is drawn.
     dataset : str, optional
@@ -135,7 +141,7 @@ def held_out_error(
 
     Privacy
     -------
-    ε-DP for replacing one held-out label by another valid one. If these labels are in no other release, this ε is spent on them
+    ε-DP for replacing one held-out label by another valid one, or all labels of one person. If these labels are in no other release, this ε is spent on them
     alone: a training label was seen through the model's ε, a held-out label through this one, and no label through both (parallel
     composition). Records that the model was trained on, or whose labels are released elsewhere, pay the sum, and
     the error would be too small. Predictions must not depend on these labels.
@@ -163,14 +169,18 @@ def held_out_error(
     if far.any():
         raise InvalidInput(
             f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
-            "of the labels? Clip them if they are meant as they are"
+            "of the labels? If they are correct, clip them first"
         )
     require_several(labels.size)
-    budget = SumsBudget(epsilon, ledger, dataset)
+    unit = "record" if persons is None else "person"
+    budget = SumsBudget(epsilon, ledger, dataset, unit)
+    owners = None if persons is None else numbered_persons(persons, labels.size)
+    together = np.zeros(labels.size, np.int64)
+    Rows.of(together, owners)  # raises errors about persons before the charge
     HeldOutSums.check(1, labels.size, budget.epsilon)
     y, f = ((one - bounds.lower) / width for one in (labels, predictions))
     budget.charge(on_grid(bounds), labels.size)
-    asked = HeldOutSums.ask(budget, budget.epsilon, y, f[None], np.zeros(y.size, np.int64))
+    asked = HeldOutSums.ask(budget, budget.epsilon, y, f[None], together, owners)
     return HeldOutError(**asked.group(0).figures(0, width), records=labels.size, epsilon_exact=budget.epsilon)
 
 

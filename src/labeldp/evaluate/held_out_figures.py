@@ -9,6 +9,8 @@ from statistics import NormalDist
 from labeldp.arrays import Floats
 from labeldp.formatting import ReprMixin, plain
 
+WIDEST = 0.8
+"""An interval that covers more than this share of what is possible says nothing: its figure is shown as not known."""
 RISK = 0.05
 """How often an interval may miss."""
 
@@ -49,7 +51,7 @@ class HeldOutFigure(ReprMixin):
         return self.value
 
     def times(self, factor: float) -> HeldOutFigure:
-        """The same figure in a unit of which so many make the present one.
+        """The same figure in another unit: `factor` of the new unit make one of the present unit.
 
         Parameters
         ----------
@@ -79,8 +81,12 @@ class Linear:
     own: float = 0.0
 
     def with_noise(self, variance: float) -> Linear:
-        """The same with more noise of its own."""
+        """The same figure with additional independent noise."""
         return replace(self, own=self.own + variance)
+
+    def less(self, other: Linear) -> Linear:
+        """The difference to another value of the same means."""
+        return Linear(self.value - other.value, self.factors - other.factors, self.noise, self.own + other.own)
 
     def covariance(self, other: Linear) -> float:
         """Of the noise of two such values."""
@@ -90,11 +96,10 @@ class Linear:
 
 @dataclass(frozen=True)
 class Spread:
-    """Variances over records: of squared errors, of squares about the mean, of gains, and of error − ratio·square."""
+    """Variances over records: of squared errors, of squares about the mean, and of error − ratio·square."""
 
     error: float
     variance: float
-    gain: float
     mixed: float
     ratio: float
 
@@ -107,6 +112,11 @@ class Spread:
         most = math.sqrt(self.error * self.variance)
         return min(max(found, -most), most)
 
+    @property
+    def gain(self) -> float:
+        """Of square − error."""
+        return max(0.0, self.error + self.variance - 2 * self.covariance)
+
 
 def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:
     """A figure with an interval for noise and sampling of these variances."""
@@ -116,7 +126,7 @@ def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: fl
     return HeldOutFigure(min(max(found.value, lower), upper), math.sqrt(sampling + noise), lower, upper)
 
 
-def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: int) -> HeldOutFigure:
+def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float) -> HeldOutFigure:
     """R² = 1 − error/variance, with Fieller's interval: all ratios at which error − ratio·variance may well be zero."""
     a, b = error.value, variance.value
     sampled = {"aa": spread.error / records, "ab": spread.covariance / records, "bb": spread.variance / records}

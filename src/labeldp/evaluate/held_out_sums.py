@@ -17,11 +17,18 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure, reach_of_noise
-from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
+from labeldp.evaluate.held_out_figures import (
+    HeldOutFigure,
+    Linear,
+    Spread,
+    figure,
+    ratio_figure,
+    reach_of_noise,
+    reach_of_sampling,
+)
+from labeldp.release.group_sums import UNITS, Codes, GroupSums, Rows, check_numbers, draw_numbers
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 
@@ -33,10 +40,8 @@ ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
 """The bounds of the labels, once they are rescaled, and the middle between them."""
 ERROR, CROSS, MEAN, SQUARE, ABSOLUTE = range(5)
 """The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
-ERRORS, SQUARES, GAINS, MIXED = range(4)
+ERRORS, SQUARES, MIXED = range(3)
 """The places of the sums of squares; those of differences follow."""
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +65,13 @@ class HeldOutSums:
 
     @classmethod
     def ask(
-        cls, budget: SumsBudget, epsilon: Fraction, labels: Floats, predictions: Floats, codes: Codes
+        cls,
+        budget: SumsBudget,
+        epsilon: Fraction,
+        labels: Floats,
+        predictions: Floats,
+        codes: Codes,
+        persons: Codes | None = None,
     ) -> HeldOutSums:
         """Draw the sums for labels from 0 to 1 and predictions on their scale.
 
@@ -76,17 +87,18 @@ class HeldOutSums:
             The predictions.
         codes : array of int64
             The group of each record, from 0. −1 leaves a record out.
+        persons : array of int64, optional
+            The number of each record's person, if a person is the unit of privacy.
         """
-        used = codes >= 0
-        y, f, codes = labels[used], predictions[:, used], codes[used]
-        counts = np.bincount(codes)
-        means = np.column_stack([np.bincount(codes, one) / counts for one in f])
+        rows = Rows.of(codes, persons)
+        y, f, codes = labels[rows.used], predictions[:, rows.used], rows.codes
+        means = np.column_stack([rows.group_means(one) for one in f])
         centred = f[0] - means[codes, 0]
         centred[abs(centred) < 1e-9] = 0.0
 
         def ends(*at_bounds: Floats) -> Floats:
             """The least and the largest value in each group of numbers, given for the labels 0 and 1 or within any of their ends."""
-            least, most = (np.full((len(counts), len(at_bounds)), sign * math.inf) for sign in (1, -1))
+            least, most = (np.full((len(means), len(at_bounds)), sign * math.inf) for sign in (1, -1))
             for question, numbers in enumerate(at_bounds):
                 np.minimum.at(least[:, question], codes, numbers.min(axis=0))
                 np.maximum.at(most[:, question], codes, numbers.max(axis=0))
@@ -105,48 +117,54 @@ class HeldOutSums:
 
         limits = ends(*questions(ENDS))
         limits[:, [ERROR, *range(SQUARE, ABSOLUTE + len(f))], 0] = 0.0
-        drawn = draw_numbers(budget, questions(y), limits, codes, epsilon * (1 - SPREAD_SHARE))
-        predicted = np.bincount(codes, np.square(centred)) / counts
-        found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(counts))]
+        asked = [rows.means(one) for one in questions(y)]
+        drawn = draw_numbers(budget, asked, limits, rows, epsilon * (1 - SPREAD_SHARE))
+        predicted = rows.group_means(np.square(centred))
+        found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(means))]
         ratio, mean = (
             np.array(one)[codes] for one in zip(*((each.ratio(0), each.label_mean) for each in found), strict=True)
         )
 
         def deviations(label: Floats) -> list[Floats]:
             error, square = np.square(label - f[0]), np.square(label - mean)
-            gain = 2 * centred * (label - mean) - np.square(centred)
-            return [error, square, gain, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
+            return [error, square, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
 
-        squares = [np.square(one) for one in deviations(y)]
+        squares = [np.square(rows.means(one)) for one in deviations(y)]  # of persons, whose rows vary together
         at_bounds = deviations(ENDS)
         at_bounds[MIXED] = np.maximum(at_bounds[ERRORS], ratio * at_bounds[SQUARES])
         widths = from_zero(*(np.square(one) for one in at_bounds))
-        rest = draw_numbers(budget, squares, widths, codes, epsilon * SPREAD_SHARE)
+        rest = draw_numbers(budget, squares, widths, rows, epsilon * SPREAD_SHARE)
         return cls(drawn, rest, means, predicted)
 
     @staticmethod
     def check(models: int, records: int, epsilon: Fraction) -> None:
         """Raise `InvalidInput`, before the charge, for sums whose noise might leave 64 bits."""
         check_numbers(3 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
-        check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
+        check_numbers(MIXED + models, records, epsilon * SPREAD_SHARE)
 
     @staticmethod
-    def reach(predictions: Floats, epsilon: Fraction) -> float:
-        """Return how far the interval of the mean squared error will reach for the noise of one model, on the scale from 0 to 1.
+    def reach(predictions: Floats, epsilon: Fraction, records: int, variance: float = 0.0) -> float:
+        """Return how far the interval of the mean squared error of one model will reach, on the scale from 0 to 1.
 
         Parameters
         ----------
         predictions : array of float64
-            The predictions on that scale.
+            The predictions on that scale, or some of them.
         epsilon : Fraction
             What the sums will cost.
+        records : int
+            The number of records.
+        variance : float, default 0
+            That of the squared errors, for the sampling of records. Without it the interval reaches for the noise alone.
         """
-        scale = noise_scale(UNITS, epsilon * (1 - SPREAD_SHARE))
+        first, rest = (noise_scale(UNITS, epsilon * share) for share in (1 - SPREAD_SHARE, SPREAD_SHARE))
         mean = float(predictions.mean())
         direct = float(np.square(ENDS - predictions).max()) ** 2
         derived = (2 * float(abs(predictions - mean).max())) ** 2 + (2 * (mean - MIDDLE)) ** 2 + MIDDLE**4
-        variance = cube_variance(ABSOLUTE + 1, scale) * direct * derived / (direct + derived)
-        return reach_of_noise() * math.sqrt(variance) / (UNITS * predictions.size)
+        noise = cube_variance(ABSOLUTE + 1, first) * direct * derived / (direct + derived) / (UNITS * records) ** 2
+        of_squares = math.sqrt(cube_variance(MIXED + 1, rest)) * direct / (UNITS * records)
+        sampling = min(variance + of_squares, direct) / records
+        return math.sqrt(reach_of_noise() ** 2 * noise + reach_of_sampling() ** 2 * sampling)
 
     @property
     def models(self) -> int:
@@ -172,6 +190,11 @@ class GroupFigures:
     def records(self) -> int:
         """The number of records."""
         return int(self.first.counts[self.place])
+
+    @cached_property
+    def _size(self) -> float:
+        """The number of records, or of persons with their weight in this group: of what varies independently."""
+        return float(self.first.sizes[self.place])
 
     @cached_property
     def _means(self) -> tuple[Floats, Floats]:
@@ -210,14 +233,6 @@ class GroupFigures:
     def _error(self, model: int) -> Linear:
         return self._linear({ERROR: 1.0, **self._apart(model)})
 
-    def _gain(self, model: int) -> Linear:
-        """2·cov(y, f) − var f. For another model: the variance of y is the same, and the squares of the biases differ by a public line."""
-        more = self.records / (self.records - 1)
-        first, other = self._prediction(0), self._prediction(model)
-        apart = dict.fromkeys(self._apart(model), -more)
-        constant = more * ((first - other) * (2 * MIDDLE - first - other) - self.predicted[self.place])
-        return self._linear({CROSS: more, MEAN: 2 * more * (first - other), **apart}, constant)
-
     @cached_property
     def _variance(self) -> Linear:
         """The mean of (y − ½)² less the square of that of y − ½.
@@ -236,7 +251,7 @@ class GroupFigures:
         return float(np.clip(self._error(model).value / variance, 0, LARGEST_RATIO)) if variance > 0 else 1.0
 
     def _deviation(self, place: int, mean: float) -> float:
-        """The standard deviation over records: too large rather than too small by the noise, and never impossible."""
+        """The standard deviation over records or persons: too large rather than too small by the noise, and never impossible."""
         assert self.spread is not None, "only the first sums are asked for without it"
         square, noise = self.spread.means[self.place, place], self.spread.means_variance[self.place, place]
         most = self.spread.ends[self.place, place, 1]
@@ -248,23 +263,19 @@ class GroupFigures:
 
     def _spread(self, model: int) -> Spread:
         """The variances over records. Those of another model follow from the first one's and the differences by the triangle inequality."""
-        error, variance, gain = self._error(0), self._variance, self._gain(0)
+        error, variance = self._error(0), self._variance
         apart, ratio = self._apart_deviation(model), self.ratio(model)
-        moved = (
-            2 * abs(self._prediction(0) - self._prediction(model)) * math.sqrt(float(np.clip(variance.value, 0, 0.25)))
-        )
         squares = self._deviation(SQUARES, variance.value)
         return Spread(
             error=(self._deviation(ERRORS, error.value) + apart) ** 2,
             variance=squares**2,
-            gain=(self._deviation(GAINS, gain.value) + apart + moved) ** 2,
             mixed=(self._deviation(MIXED, 0.0) + apart + abs(ratio - self.ratio(0)) * squares) ** 2,
             ratio=ratio,
         )
 
     def figures(self, model: int, width: float) -> dict[str, HeldOutFigure]:
         """Return all figures of one model, where the bounds are `width` apart."""
-        spread, n, square = self._spread(model), self.records, width**2
+        spread, n, square = self._spread(model), self._size, width**2
         error, variance = self._error(model), self._variance
         absolute = self._linear({ABSOLUTE + model: 1.0})
         bias = self._linear({MEAN: -1.0}, self._prediction(model) - MIDDLE)
@@ -279,7 +290,7 @@ class GroupFigures:
         return {
             "mse": figure(error, spread.error / n, least=0.0).times(square),
             "r2": ratio_figure(error, variance, spread, n),
-            "gain": figure(self._gain(model), spread.gain / n).times(square),
+            "gain": figure(variance.less(error), spread.gain / n).times(square),
             "mae": figure(absolute, varied(absolute), least=0.0).times(width),
             "bias": figure(bias, varied(bias)).times(width),
             "mse_of_mean": figure(variance, spread.variance / n, least=0.0).times(square),
@@ -289,4 +300,4 @@ class GroupFigures:
         """Return how much larger the squared error of one model is than that of another."""
         factors = self._apart(model) | dict.fromkeys(self._apart(other), -1.0)
         deviation = self._apart_deviation(model) + self._apart_deviation(other)
-        return figure(self._linear(factors), deviation**2 / self.records, risk=risk).times(width**2)
+        return figure(self._linear(factors), deviation**2 / self._size, risk=risk).times(width**2)

@@ -32,10 +32,12 @@ from labeldp.mechanisms import PrivateLabels
 
 TAILS = "tails"
 PART = "part"
+BATCHES = "batches"
 
 ASSUMPTIONS = {
-    TAILS: "labels too large or too small to be told apart have predictions that are on average on the same side of the mean",
+    TAILS: "labels too large or too small to be distinguished have predictions that are on average on the same side of the mean",
     PART: "the labels evaluated are a random part of all labels that were privatized together",
+    BATCHES: "the labels of later batches have the same distribution as those of the first",
 }
 """Each assumption by name, in words."""
 
@@ -87,7 +89,8 @@ class SampleMean:
         rare = channel.min(axis=0) < chance
         label, square = (np.r_[channel @ each, each[rare]] for each in (moments.label, moments.square))
         if known is not None:
-            square[: len(channel)] += known.function / target.label_square
+            part, factor = (square, target.label_square) if target.label_square else (label, target.weights[0])
+            part[: len(channel)] += known.function / factor
         least, most = target.value_range(label, square)
         if known is None:
             normal, slack = NormalDist().inv_cdf(1 - risk / 2) * error, 0.0
@@ -219,13 +222,10 @@ class EstimateSettings:
 
 _SHARES = (0.95, 0.0)
 """The shares of the risk that the estimates and the counts get, without counts; the statistics of the codes get the rest."""
-_SHARES_WITH_COUNTS = (0.5, 0.4)
-_SETTINGS = (
-    EstimateSettings(even_share=0.01, even_weight=1e-3, doubt=0.03),
-    EstimateSettings(even_share=0.5, even_weight=1.0),
-    EstimateSettings(even_share=0.5, even_weight=1.0, clipped=True),
-)
-"""With counts there is an estimate for each. The first one is the best if the prior is right, the others if it is not."""
+_SHARES_WITH_COUNTS = (0.7, 0.2)
+_TRUSTING = EstimateSettings(even_share=0.01, even_weight=1e-3, doubt=0.03)
+_DOUBTING = EstimateSettings(even_share=0.5, even_weight=1.0)
+_CLIPPED = EstimateSettings(even_share=0.5, even_weight=1.0, clipped=True)
 _EVEN_WEIGHTS = (0.01, 1.0)
 _PIECES_WITH_COUNTS = 100
 
@@ -270,11 +270,13 @@ class Frame:
         """The frame for all targets with these weights; `assume` names some of `ASSUMPTIONS`."""
         assumed = checked(assume)
         mechanism, records = private.mechanism, len(private)
-        has_counts = usable_counts(mechanism, records) is not None
+        all_counted = usable_counts(mechanism, records) is not None
+        random_part = PART in assumed if all_counted else BATCHES in assumed
+        has_counts = all_counted or usable_counts(mechanism, records, uncounted=random_part) is not None
         for_estimates, for_counts = _SHARES_WITH_COUNTS if has_counts else _SHARES
         pieces = LabelPieces.of(mechanism, _PIECES_WITH_COUNTS if has_counts else MOST_PIECES)
         nodes = WeightNodes.of(target.weights)
-        counted = CountedLabels.of(mechanism, pieces, records, random_part=PART in assumed)
+        counted = CountedLabels.of(mechanism, pieces, records, random_part=random_part)
         evidence = gather_evidence(private, target.weights, nodes, pieces)
         risk_of_each = risk * (1 - for_estimates - for_counts) / (evidence.mean.size + 1)
         radius = bernstein_radius(evidence.variance, evidence.span, records, risk_of_each)
@@ -308,24 +310,56 @@ class Frame:
         return float(self.target.offset(self.target.weights).mean())
 
     def estimates(self, targets: list[Target], visible: float) -> list[list[SampleMean]]:
-        """For each target its estimates, the first one the best if the prior is right; the risk is divided evenly."""
-        several = self.counted is not None and self.private.mechanism.kind != "unbiased"
-        choices = _SETTINGS if several else _SETTINGS[:1]
-        risk = self.risk / (len(targets) * len(choices))
-        return [[self._estimate(target, choice, visible, risk) for choice in choices] for target in targets]
+        """For each target the estimates that bound it; the risk is divided evenly."""
+        chosen = [self._settings(target) for target in targets]
+        return [
+            [self._estimate(target, each, visible, self.risk / (len(targets) * len(settings))) for each in settings]
+            for target, settings in zip(targets, chosen, strict=True)
+        ]
+
+    def best(self, target: Target, visible: float) -> SampleMean:
+        """The estimate to print: the best one if the prior is right."""
+        settings = _DOUBTING if self._known_by_counts(target) else _TRUSTING
+        return self._estimate(target, settings, visible, self.risk)
+
+    def _settings(self, target: Target) -> tuple[EstimateSettings, ...]:
+        """How the estimates are made: few, because each of them takes a part of the risk.
+
+        Labels clipped to where the codes distinguish them bound a gain at both ends as well as three estimates do. An error
+        needs all three: the first is the narrowest if the prior is right, the others if it is not.
+        """
+        if self.counted is None:
+            return (_TRUSTING,)
+        if self._known_by_counts(target):
+            return (_DOUBTING,)
+        if self.private.mechanism.kind == "unbiased":
+            return (_TRUSTING,)
+        weighted = float(target.weights.min()) < float(target.weights.max())
+        return (_CLIPPED,) if weighted and not target.label_square else (_TRUSTING, _DOUBTING, _CLIPPED)
+
+    def _known_by_counts(self, target: Target) -> bool:
+        """Whether the target is a function of the label alone, whose mean codes and counts estimate together, almost without bias."""
+        low, high = float(target.weights.min()), float(target.weights.max())
+        counted = self.counted is not None and self.counted.exact
+        return counted and low == high and bool(target.label_square or low)
 
     def _estimate(self, target: Target, settings: EstimateSettings, visible: float, risk: float) -> SampleMean:
-        """The counts help to estimate squares where codes cannot tell labels apart."""
+        """The counts help to estimate where codes cannot tell labels apart: functions of the label, or the square of the label."""
         mechanism, records, channel = self.private.mechanism, len(self.private), self.pieces.probabilities
-        moments = moment_values(
-            mechanism, records, visible, target.origin, settings.even_share, clipped=settings.clipped
-        )
-        known = None
-        if target.label_square and self.counted is not None:
-            square = target.label_square * (self.pieces.centers - target.origin) ** 2
-            codes, counted = self.counted.fit(channel, square[:, None], settings.even_weight, settings.doubt)
-            moments = MomentValues(moments.label, codes[:, 0] / target.label_square)
-            known = self.counted.mean(counted[:, 0])
+        whole = self._known_by_counts(target)
+        known, labels = None, self.pieces.centers - target.origin
+        if not whole:
+            moments = moment_values(
+                mechanism, records, visible, target.origin, settings.even_share, clipped=settings.clipped
+            )
+        if self.counted is not None and (whole or target.label_square):
+            wanted = target.label_square * labels**2 + (target.weights[0] * labels if whole else 0)
+            fitted, counted = self.counted.fit(channel, wanted[:, None], settings.even_weight, settings.doubt)
+            known, codes, none = self.counted.mean(counted[:, 0]), fitted[:, 0], np.zeros(channel.shape[1])
+            if target.label_square:
+                moments = MomentValues(none if whole else moments.label, codes / target.label_square)
+            else:
+                moments = MomentValues(codes / target.weights[0], none)
         return SampleMean.of(target, moments, self.private, channel, risk, known)
 
     def program(self, estimates: list[tuple[Target, SampleMean]]) -> DistributionProgram:
@@ -373,7 +407,7 @@ def _counted_rows(
 
 
 def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tuple[Floats, Floats, Floats]:
-    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be told apart."""
+    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be distinguished."""
     weights = np.sign(target.weight_of_prediction) * (nodes.values - target.weights.mean())
     expected = np.array([np.outer(weights, part).ravel() for part in pieces.tails()])
     expected = expected.reshape(-1, nodes.values.size * pieces.centers.size)
@@ -415,7 +449,7 @@ def consistent_range(
     ends = np.array(label_bounds(private.mechanism)) - target.origin
     least, most = target.value_range(ends, ends**2)
     lower, upper = np.clip(found, 0.0 if target.label_square else least, most).tolist()
-    return lower, upper, estimates[0]
+    return lower, upper, frame.best(target, visible)
 
 
 def explained_range(
@@ -471,5 +505,6 @@ def explained_range(
     upper = 1.0
     if program.minimum(spread_low - gain_high, -1.0) > 0:  # no error of zero is possible
         upper = min(upper, -program.least_ratio(-gain_high, -1.0, spread_low, spread_high))
-    estimate = of_gain[0].mean / of_spread[0].mean if of_spread[0].mean > 0 else upper
+    spread_mean = frame.best(spread, 1.0).mean
+    estimate = frame.best(gain, 1.0).mean / spread_mean if spread_mean > 0 else upper
     return min(lower, upper), upper, float(np.clip(estimate, lower, upper))

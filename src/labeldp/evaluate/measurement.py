@@ -169,7 +169,7 @@ def ratio_bound(counts: Sequence[int], means: Sequence[float], error: float) -> 
 
 
 def smallest_excess(rates: Sequence[float], trial: float, error: float) -> float:
-    """How far ln(p/q) must lie above a claim for a trial of so many records to refute it with probability `POWER`."""
+    """How far ln(p/q) must lie above a claim for a trial with this number of records to refute it with probability `POWER`."""
     return float(-(special.ndtri(error) + special.ndtri(1 - POWER)) * _ratio_deviation(rates[0], rates[1], trial))
 
 

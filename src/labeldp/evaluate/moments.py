@@ -41,7 +41,7 @@ def moment_values(
     An unbiased mechanism has such t, its outputs. Where there are none, the numbers are the best to average over this
     many `records`: their squared bias, as far as features that explain the share `visible` of the label can see it,
     plus their variance over `records` is least. The share `even_share` of the prior is replaced by an even one, because a
-    private prior may miss labels that occur: the larger it is, the less bias there is at labels that the prior thinks rare.
+    private prior may miss labels that occur: a larger value means less bias at labels that the prior considers rare.
 
     With `clipped`, t estimates the label clipped to the range where labels can be distinguished. Beyond it no number has
     E[t | y] = y for all labels, but t can be nearly unbiased for the clipped label.

@@ -28,16 +28,25 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.estimates import estimate_mean
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.mechanisms import PrivateLabels
 from labeldp.release.account import Account, Charge
 from labeldp.release.flow import Drawn, Ready, release
 from labeldp.release.grid_labels import on_grid, require_several
-from labeldp.release.group_sums import GroupSums, StoredGroupSums, check_numbers, draw_histograms, draw_numbers
+from labeldp.release.group_sums import (
+    UNITS,
+    GroupSums,
+    Rows,
+    StoredGroupSums,
+    check_numbers,
+    draw_histograms,
+    draw_numbers,
+)
 from labeldp.release.ledger import Ledger
 from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums import read_labels
 from labeldp.release.sums_draw import SumsBudget, noise_scale, sums_request
 from labeldp.release_kind import REPORT
@@ -53,8 +62,6 @@ MEAN, SQUARE = range(2)
 MIDDLE = 0.5
 FEWEST_CELLS, MOST_CELLS = 16, 1024
 MOST_QUANTILES = 20
-WIDEST = 0.8
-"""An interval that covers more than this share of the bounds says nothing: its figure is marked as not known."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,10 @@ class Report(Figures):
         The noisy sums that it follows from; none for a report of private labels.
     left_out : int
         The number of records whose groups are too small, even together.
+    without_label, without_features : int
+        In a report of private labels: how many rows of the features have no private label, and how many labels have no features.
+    persons : int or None
+        The number of persons, if ε is for all labels of a person. Figures are then means and quantiles over persons.
 
     Examples
     --------
@@ -127,6 +138,9 @@ class Report(Figures):
     quantiles: tuple[float, ...] = ()
     sums: tuple[GroupSums, ...] = ()
     left_out: int = 0
+    without_label: int = 0
+    without_features: int = 0
+    persons: int | None = None
 
     def proof(self) -> SumsProof:
         """Return what the noisy sums cost as exact fractions, and whether the total is within ε.
@@ -213,6 +227,7 @@ class Report(Figures):
             "by": self.by,
             "groups": [row.group for row in self.rows],
             "left_out": self.left_out,
+            "persons": self.persons,
             "quantiles": list(self.quantiles),
             "sums": [one.to_record() for one in self.sums],
         }
@@ -249,7 +264,7 @@ class Report(Figures):
         if any(len(one.counts) != len(stored.groups) or (one.counts != sums[0].counts).any() for one in sums):
             raise InvalidInput("the sums of a report do not fit its groups")
         domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
-        return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out)
+        return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out, stored.persons)
 
     def _facts(self) -> dict[str, str]:
         facts = {row.group: f"mean {plain(row.figures['mean'].value)}" for row in self.rows[:4]}
@@ -265,6 +280,7 @@ class _StoredReport:
     by: str | None
     groups: tuple[str]
     left_out: int
+    persons: int | None
     quantiles: list[Any]
     sums: tuple[StoredGroupSums]
 
@@ -277,6 +293,7 @@ def _report(
     epsilon: Fraction,
     sums: tuple[GroupSums, ...],
     left_out: int,
+    persons: int | None,
 ) -> Report:
     """Return the report that follows from noisy sums, after the proof that they cost at most ε."""
     numbers, *histograms = sums
@@ -289,7 +306,9 @@ def _report(
         for one in quantiles:
             figures[f"quantile {one:g}"] = _quantile(histograms[0], place, one)
         rows.append(GroupRow(name, int(numbers.counts[place]), figures))
-    made = Report(domain, by, tuple(rows), epsilon, quantiles, sums, left_out)
+    made = Report(domain, by, tuple(rows), epsilon, quantiles, sums, left_out, persons=persons)
+    for part in sums:
+        part.check_unit(persons)
     made.proof().require()
     return made
 
@@ -308,11 +327,11 @@ def checked_quantiles(quantiles: Sequence[Any]) -> tuple[float, ...]:
 
 
 def _mean(sums: GroupSums, place: int) -> HeldOutFigure:
-    """The mean on the scale from 0 to 1. The variance over records is too large rather than too small by the noise."""
-    values, noise, records = sums.means[place], sums.means_variance[place], int(sums.counts[place])
+    """The mean on the scale from 0 to 1. The variance over records or persons is too large rather than too small by the noise."""
+    values, noise, size = sums.means[place], sums.means_variance[place], sums.sizes[place]
     variance = float(np.clip(values[SQUARE] - (values[MEAN]) ** 2, 0, MIDDLE**2)) + math.sqrt(noise[SQUARE])
     found = Linear(float(values[MEAN] + MIDDLE), np.array([1.0, 0.0]), np.diag(noise))
-    return figure(found, min(variance, MIDDLE**2) / records)
+    return figure(found, min(variance, MIDDLE**2) / size)
 
 
 def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
@@ -322,17 +341,17 @@ def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
 def _quantile(sums: GroupSums, place: int, wanted: float) -> HeldOutFigure:
     """A quantile from the noisy counts of one group, in the unit of the labels.
 
-    The number of labels up to each edge is a sum of noisy counts, moved so that the last one is the number of records. A cell is in the interval
-    unless the number up to its lower edge is clearly larger than the quantile's, or that up to its upper edge clearly smaller; the quantile's
+    The weight of the labels up to each edge is a sum of noisy ones, moved so that the last one is that of all. A cell is in the interval
+    unless the weight up to its lower edge is clearly larger than the quantile's, or that up to its upper edge clearly smaller; the quantile's
     own cell fails either test with probability 2.5 % at the most.
     """
-    counts, records, ends = sums.values[place], int(sums.counts[place]), sums.ends[place]
+    counts, size, ends = sums.values[place] / UNITS, sums.sizes[place], sums.ends[place]
     cells = counts.size
     edge = np.arange(cells + 1)
     below = np.concatenate([[0.0], np.cumsum(counts)])
-    below += (records - below[-1]) * edge / cells
-    noise = sums.variance * edge * (cells - edge) / cells
-    target, sampling = wanted * records, records * wanted * (1 - wanted)
+    below += (size - below[-1]) * edge / cells
+    noise = sums.variance / UNITS**2 * edge * (cells - edge) / cells
+    target, sampling = wanted * size, size * wanted * (1 - wanted)
     reach = np.sqrt(reach_of_sampling() ** 2 * sampling + reach_of_noise() ** 2 * noise)
     fits = np.flatnonzero((below[:-1] <= target + reach[:-1]) & (below[1:] >= target - reach[1:]))
     rising = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2
@@ -393,6 +412,8 @@ class ReportReady(Ready):
 
     labels: Floats
     groups: Groups
+    rows: Rows
+    persons: int | None
     clipped: int
 
 
@@ -415,6 +436,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         self.source = source if domain.unit is None else replace(source, unit=domain.unit)
         self.by, self.epsilon, self.domain, self.quantiles = by, epsilon, domain, quantiles
         self.smallest_group, self.out_of_range = smallest_group, out_of_range
+        self.unit = "record" if source.person_column is None else "person"
         if by == source.label_column:
             raise InvalidInput(f"the column {by!r} holds the labels, and groups must be public: give another column")
 
@@ -428,25 +450,28 @@ class ReportRelease(FiguresRelease[ReportReady]):
         """Read labels and groups."""
         column = None if self.by is None else _column(self.source, self.by)
         with reported_together(self.source, self.domain, self.out_of_range):
-            _, labels = read_labels(self.source, phase)
+            _, labels, owners = read_labels(self.source, phase)
         require_several(labels.size)
-        if column is None:
-            groups = Groups("", (ALL,), np.zeros(labels.size, np.int64))
-        else:
-            groups = Groups.of(column, str(self.by), self.source.path, self.smallest_group)
-        if len(groups.codes) != labels.size:
+        if column is not None and len(column) != labels.size:
             raise InvalidInput(
                 f"{self.source.path} changed while it was read. Run the command again when the file no longer changes"
             )
+        persons = None if owners is None else numbered_persons(owners, labels.size)
+        if column is None:
+            groups = Groups("", (ALL,), np.zeros(labels.size, np.int64))
+        else:
+            groups = Groups.of(column, str(self.by), self.source.path, self.smallest_group, persons)
+        rows = Rows.of(groups.codes, persons)
         for_means, for_counts = self._shares
         check_numbers(2, labels.size, for_means)
         if for_counts:
-            noise_scale(2, for_counts)
+            noise_scale(2 * UNITS, for_counts)
         within = self.domain.check(labels, self.out_of_range)
         clipped = int(np.count_nonzero((labels < self.domain.lower) | (labels > self.domain.upper)))
         scaled = (within - self.domain.lower) / (self.domain.upper - self.domain.lower)
         request = sums_request(on_grid(self.domain), labels.size, REPORT)
-        return ReportReady(request, labels.size, 0, scaled, groups, clipped)
+        count = None if persons is None else int(persons.max()) + 1
+        return ReportReady(request, labels.size, 0, scaled[rows.used], groups, rows, count, clipped)
 
     def draw(
         self,
@@ -460,20 +485,20 @@ class ReportRelease(FiguresRelease[ReportReady]):
         """Draw all sums, and write the table of figures."""
         phase("summing", None)
         budget = SumsBudget(self.epsilon)
-        groups, above = ready.groups, ready.labels - MIDDLE
+        groups, rows = ready.groups, ready.rows
+        above = rows.means(ready.labels - MIDDLE)
         for_means, for_counts = self._shares
         ends = np.broadcast_to([[-MIDDLE, MIDDLE], [0.0, MIDDLE**2]], (len(groups.names), 2, 2))
-        sums = [draw_numbers(budget, [above, np.square(above)], ends, groups.codes, for_means)]
+        sums = [draw_numbers(budget, [above, np.square(above)], ends, rows, for_means)]
         if for_counts:
             cells, edges = self._cells(ready, for_counts)
-            sums.append(draw_histograms(budget, cells, edges, groups.codes, len(groups.names), for_counts))
-        found = _report(
-            on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon, tuple(sums), groups.left_out
-        )
+            sums.append(draw_histograms(budget, cells, edges, rows, for_counts))
+        facts = on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon
+        found = _report(*facts, tuple(sums), groups.left_out, ready.persons)
         table = found.to_arrow()
         data.write_bytes(csv_text(table))
         what = f"These are noisy means and quantiles of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
-        card = figures_card("report", what, self.domain, found.proof())
+        card = figures_card("report", what, self.domain, ready.records, found.proof(), found.persons)
         return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
     def _cells(self, ready: ReportReady, epsilon: Fraction) -> tuple[NDArray[np.int64], Floats]:
@@ -482,7 +507,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         A domain with few grid points has a cell for each, without width.
         """
         domain = self.domain
-        usual = float(epsilon) * ready.records / len(ready.groups.names)
+        usual = float(epsilon) * (ready.persons or ready.records) / len(ready.groups.names)
         count = int(np.clip(1.5 * usual ** (2 / 3), FEWEST_CELLS, MOST_CELLS))
         if domain.cells is not None and domain.count <= count:
             labels = domain.lower + ready.labels * (domain.upper - domain.lower)

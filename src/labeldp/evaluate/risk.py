@@ -1,4 +1,4 @@
-"""ε in words: what somebody who knows everything else can learn about one label.
+"""ε in words: what someone who knows everything else can learn about one label.
 
 `meaning` states the bounds for a reader who knows all other records, and for any other reader. The m rows of one person together
 count as m·ε.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput, described
-from labeldp.formatting import ReprMixin, count_of, plain
+from labeldp.formatting import ReprMixin, count_of, percent, plain
 
 ALMOST_SURE = 0.95
 """An advantage from which on little is protected."""
@@ -47,7 +47,7 @@ def _power(multiple: int) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Risk(ReprMixin):
-    """What an ε lets somebody who knows everything but one label learn about it, in the worst case.
+    """What an ε lets someone who knows everything but one label learn about it, in the worst case.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Risk(ReprMixin):
 
     @property
     def odds_factor(self) -> float:
-        """The most by which the odds of anything about this person's labels can change for somebody who knows all others; infinite where floats end."""
+        """The most by which the odds of anything about this person's labels can change for someone who knows all others; infinite where floats end."""
         try:
             return math.exp(KNOWS_OTHERS * self.total)
         except OverflowError:
@@ -147,7 +147,7 @@ class Risk(ReprMixin):
         Parameters
         ----------
         statement : str
-            What somebody wants to know about a label, such as "more than 200".
+            What someone wants to know about a label, such as "more than 200".
         belief : float
             The probability given to it before.
 
@@ -166,7 +166,7 @@ class Risk(ReprMixin):
         Parameters
         ----------
         statement : str
-            What somebody wants to know about a label.
+            What someone wants to know about a label.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class Risk(ReprMixin):
         strong = "" if self.protects else " That is hardly any protection."
         right = percent((1 + self.advantage) / 2)
         return [
-            f"For somebody who knows everything but {hidden}:",
+            f"For someone who knows everything but {hidden}:",
             self.sentence(statement),
             f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
             f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",
@@ -191,15 +191,6 @@ class Risk(ReprMixin):
             "odds_factor": plain(self.odds_factor, 3),
             "advantage": f"{self.advantage:.3g}",
         }
-
-
-def percent(share: float) -> str:
-    """A share in percent, never rounded to certainty."""
-    for digits in range(6):
-        text = f"{100 * share:.{digits}f}"
-        if 0 < float(text) < 100 or share in {0.0, 1.0}:
-            return f"{text} %"
-    return "nearly 0 %" if share < 0.5 else "nearly 100 %"
 
 
 def odds(factor: float) -> str:

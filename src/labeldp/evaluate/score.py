@@ -38,15 +38,16 @@ from labeldp.evaluate.groups import (
 )
 from labeldp.evaluate.held_out import FIGURES, HeldOutError
 from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.account import Account, Charge
 from labeldp.release.flow import Drawn, Ready, release
 from labeldp.release.grid_labels import on_grid, require_several
-from labeldp.release.group_sums import GroupSums, StoredGroupSums
+from labeldp.release.group_sums import GroupSums, Rows, StoredGroupSums
 from labeldp.release.ledger import Ledger
 from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums import read_labels, require_labels
 from labeldp.release.sums_draw import SumsBudget, sums_request
 from labeldp.release_kind import SCORE
@@ -111,6 +112,8 @@ class Score(Figures):
         What the score costs.
     sums : tuple of HeldOutSums
         The noisy sums for all records, and for groups if there are any.
+    persons : int or None
+        The number of persons, if ε is for all labels of a person. Figures are then means over persons.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class Score(Figures):
     records: int
     epsilon_exact: Fraction
     sums: tuple[HeldOutSums, ...]
+    persons: int | None = None
 
     def __post_init__(self) -> None:
         whole, *parts = self.sums
@@ -144,6 +148,9 @@ class Score(Figures):
             raise InvalidInput("the sums of a score do not fit its models, groups and records")
         if any(int(one.first.counts.sum()) > self.records for one in parts):
             raise InvalidInput("the groups of a score have more records than it")
+        for one in self.sums:
+            one.first.check_unit(self.persons)
+            one.spread.check_unit(self.persons)
         self.proof().require()
 
     @property
@@ -248,6 +255,7 @@ class Score(Figures):
             "epsilon": format_amount(self.epsilon_exact),
             "domain": self.domain.to_json(),
             "records": self.records,
+            "persons": self.persons,
             "models": list(self.models),
             "by": self.by,
             "groups": list(self.groups),
@@ -282,7 +290,8 @@ class Score(Figures):
         if len(sums) not in (1, 2):
             raise InvalidInput("a score has sums for all records, and perhaps for groups")
         epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
-        return cls(domain, stored.models, stored.by, stored.groups, stored.records, epsilon, sums)
+        facts = domain, stored.models, stored.by, stored.groups, stored.records, epsilon
+        return cls(*facts, sums, stored.persons)
 
     def _facts(self) -> dict[str, str]:
         facts = {name: f"mse {found.mse}" for name, found in self.overall.items()}
@@ -308,7 +317,7 @@ class _StoredSums:
         if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
             raise InvalidInput("the predictions' means of a score are damaged")
         _check_part(first, 3 + 2 * made.models)
-        _check_part(spread, 3 + made.models)
+        _check_part(spread, MIXED + made.models)
         return made
 
 
@@ -324,6 +333,7 @@ class _StoredScore:
     epsilon: str
     domain: list[Any]
     records: int
+    persons: int | None
     models: tuple[str]
     by: str | None
     groups: tuple[str]
@@ -407,7 +417,8 @@ def score(
     Parameters
     ----------
     source : LabelSource
-        The file of labels, with an id column.
+        The file of labels, with an id column. If it has a column of persons, ε is for all labels of a person together: a person
+        with k rows counts as one, each row with a weight of 1/k, and the figures are means over persons.
     predictions : str or Path
         The predictions that the features party sent, by id: Parquet, CSV, TSV or Arrow IPC.
     out : str or Path
@@ -423,7 +434,7 @@ def score(
     by : str, optional
         A column of the predictions' file: figures are given for each of its values too. Half of ε goes there.
     smallest_group : int, default 20
-        Groups with fewer records are merged into one.
+        Groups with fewer records, or fewer persons, are merged into one.
     matching : bool, default False
         Leave out predictions without a label. Otherwise they are an error.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
@@ -454,7 +465,8 @@ def score(
 
     Privacy
     -------
-    ε-DP for replacing one label by another valid one. Predictions, groups and ids are public. A second run draws fresh noise and
+    ε-DP for replacing one label by another valid one, or all labels of one person. Predictions, groups, ids and whom a row belongs
+    to are public. A second run draws fresh noise and
     costs ε again. Labels that were used to train the model, through another release, pay the sum of both.
 
     Examples
@@ -552,11 +564,13 @@ class _Predictions:
         ]
         return ids, np.stack(values), None if self.by is None else columns[len(models)]
 
-    def groups(self, column: pa.Array | None, rows: NDArray[np.int64]) -> Groups | None:
+    def groups(
+        self, column: pa.Array | None, rows: NDArray[np.int64], persons: NDArray[np.int64] | None
+    ) -> Groups | None:
         """Return the groups of some of the records."""
         if column is None or self.by is None:
             return None
-        return Groups.of(column.take(pa.array(rows)), self.by, self.path, self.smallest_group)
+        return Groups.of(column.take(pa.array(rows)), self.by, self.path, self.smallest_group, persons)
 
 
 @dataclass(frozen=True)
@@ -567,6 +581,7 @@ class ScoreReady(Ready):
     predictions: Floats
     models: tuple[str, ...]
     groups: Groups | None
+    persons: NDArray[np.int64] | None
     without_label: int
     without_prediction: int
     moved: int
@@ -591,6 +606,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         self.source = source if domain.unit is None else replace(source, unit=domain.unit)
         self.predictions, self.epsilon, self.domain = predictions, epsilon, domain
         self.matching, self.out_of_range = matching, out_of_range
+        self.unit = "record" if source.person_column is None else "person"
 
     @property
     def _shares(self) -> list[Fraction]:
@@ -602,7 +618,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         sent, domain = self.predictions, self.domain
         file, models = sent.opened()
         with reported_together(self.source, domain, self.out_of_range):
-            ids, labels = read_labels(self.source, phase)
+            ids, labels, owners = read_labels(self.source, phase)
         asked, predictions, column = sent.read(file, models, id_kind(ids.type), phase)
         found = match_ids(asked, ids, sent.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
@@ -611,7 +627,9 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         own = labels[found[rows]]
         within = domain.check(own, self.out_of_range)
         predictions, moved = _within(predictions[:, rows], domain, sent.path)
-        groups = sent.groups(column, rows)
+        persons = None if owners is None else numbered_persons(owners.take(pa.array(found[rows])), rows.size)
+        Rows.of(np.zeros(rows.size, np.int64), persons)  # raises errors about persons before the charge
+        groups = sent.groups(column, rows, persons)
         for share in self._shares:
             HeldOutSums.check(len(models), rows.size, share)
         width = domain.upper - domain.lower
@@ -619,7 +637,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         within, predictions = ((one - domain.lower) / width for one in (within, predictions))
         counts = len(asked) - rows.size, len(ids) - rows.size, moved, clipped
         request = sums_request(on_grid(domain), rows.size, SCORE)
-        return ScoreReady(request, rows.size, 0, within, predictions, models, groups, *counts)
+        return ScoreReady(request, rows.size, 0, within, predictions, models, groups, persons, *counts)
 
     def draw(
         self,
@@ -637,18 +655,19 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         if ready.groups is not None:
             every.append(ready.groups.codes)
         sums = tuple(
-            HeldOutSums.ask(budget, share, ready.labels, ready.predictions, codes)
+            HeldOutSums.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
             for share, codes in zip(self._shares, every, strict=True)
         )
         groups = ready.groups
         by, names = (None, ()) if groups is None else (groups.by, groups.names)
-        found = Score(on_grid(self.domain), ready.models, by, names, ready.records, self.epsilon, sums)
+        persons = None if ready.persons is None else int(ready.persons.max()) + 1
+        found = Score(on_grid(self.domain), ready.models, by, names, ready.records, self.epsilon, sums, persons)
         table = found.to_arrow()
         data.write_bytes(csv_text(table))
         what = (
             f"These are noisy errors of {count_of(len(ready.models), 'model')} on {count_of(ready.records, 'record')}."
         )
-        card = figures_card("score", what, self.domain, found.proof())
+        card = figures_card("score", what, self.domain, ready.records, found.proof(), found.persons)
         return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
 

@@ -16,9 +16,9 @@ from labeldp.plain_numbers import plain_number
 from labeldp.priors import Prior
 
 CELLS = 1001
-"""Cells of a shape on a domain that has no grid of its own."""
+"""Cells of a shape on a domain without a grid."""
 FRAME_CELLS = 100_001
-"""A shape on a finer grid is computed on so many cells."""
+"""The number of cells on which a shape on a finer grid is computed."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, expect
 from labeldp.evaluate.constraints import LabelPieces, usable_counts
 from labeldp.evaluate.estimates import (
@@ -17,7 +19,7 @@ from labeldp.evaluate.estimates import (
     estimate_mean,
     estimate_r2,
 )
-from labeldp.evaluate.intervals import ASSUMPTIONS, PART, TAILS
+from labeldp.evaluate.intervals import ASSUMPTIONS, BATCHES, PART, TAILS
 from labeldp.mechanisms import PrivateLabels
 
 
@@ -123,11 +125,44 @@ def _figures(**estimates: Estimate) -> Figures:
     }
 
 
-def made_assumptions(private: PrivateLabels, assume: Collection[str]) -> list[str]:
-    """Return the names of the accepted assumptions that make a difference for these labels."""
-    counts = usable_counts(private.mechanism, len(private))
+DRIFT = 0.01
+"""Batches are taken to differ if codes as different as theirs had at most this probability, were their labels alike."""
+
+
+def evaluated_labels(message: Message, codes: NDArray[Any], assume: Collection[str] = ()) -> tuple[PrivateLabels, bool]:
+    """Return the private labels of some records of a message, and whether its later batches are seen to differ from the first.
+
+    The noisy counts are those of the first batch. If there are others, they are left out unless "batches" and "part" are assumed
+    and the codes do not contradict it.
+    """
+    mechanism = message.mechanism
+    counts = None if mechanism.prior is None else mechanism.prior.counts
+    differ = False
+    if counts is not None and message.records > counts.records:
+        assumed = {BATCHES, PART} <= set(assume)
+        differ = assumed and _drifted(message.labels.codes, counts.records, mechanism.outputs.size)
+        mechanism = mechanism if assumed and not differ else mechanism.without_counts()
+    return PrivateLabels(codes, mechanism), differ
+
+
+def _drifted(codes: NDArray[Any], first: int, outputs: int) -> bool:
+    """Return whether the first codes and all others differ by more than chance: Pearson's χ² test of homogeneity."""
+    from scipy.special import chdtrc
+
+    table = np.array([np.bincount(part, minlength=outputs) for part in (codes[:first], codes[first:])])
+    sizes = table.sum(axis=1)
+    table = table[:, table.sum(axis=0) * sizes.min() >= 5 * codes.size]  # rarer codes would make the test rough
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
+    statistic = float((np.square(table - expected) / expected).sum())
+    return table.shape[1] > 1 and bool(chdtrc(table.shape[1] - 1, statistic) < DRIFT)
+
+
+def made_assumptions(private: PrivateLabels, assume: Collection[str], records: int | None = None) -> list[str]:
+    """Return the names of the accepted assumptions that make a difference for these labels of a message with so many records."""
+    counts = usable_counts(private.mechanism, len(private), uncounted=True)
     matters = {
         TAILS: bool(LabelPieces.of(private.mechanism).tails()),
         PART: counts is not None and counts.records > len(private),
+        BATCHES: counts is not None and counts.records < max(len(private), records or 0),
     }
     return [name for name in ASSUMPTIONS if name in assume and matters[name]]

@@ -14,7 +14,7 @@ from labeldp.formatting import ReprMixin, plain
 from labeldp.mechanisms.prediction import ModelErrors
 
 LEAST_RECORDS, MOST_RECORDS = 100, 10**9
-"""Predictions were not checked with fewer records, and nobody is advised to collect more."""
+"""Predictions were not checked with fewer records, and no one is advised to collect more."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,9 +16,8 @@ from labeldp.errors import InvalidInput
 from labeldp.evaluate import Advice, Risk, advise
 from labeldp.evaluate.advice import EPSILONS
 from labeldp.evaluate.comparison import Comparison, bias_and_variance, compare, loss_of_label
-from labeldp.evaluate.risk import percent
 from labeldp.explore.question import KEPT, RECEIVED, Question
-from labeldp.formatting import count_of
+from labeldp.formatting import count_of, percent
 from labeldp.losses import get_loss
 from labeldp.mechanisms import MECHANISMS, Prediction, design, releasable
 from labeldp.mechanisms.decoding import code_values

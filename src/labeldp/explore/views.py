@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.risk import percent
-from labeldp.formatting import plain
+from labeldp.formatting import percent, plain
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 

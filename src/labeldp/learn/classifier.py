@@ -22,11 +22,10 @@ from labeldp.errors import ClassesWarning, InvalidInput, described
 from labeldp.learn.estimator_checks import without_values
 from labeldp.learn.feature_tables import in_memory
 from labeldp.learn.method import Method, check_method, labels_pay
-from labeldp.learn.regressor import LabelPrivateEstimator, LabelsFit, SumsFit, Unit
+from labeldp.learn.regressor import LabelPrivateEstimator, LabelsFit, People, SumsFit
 from labeldp.mechanisms import PrivateLabels
 from labeldp.release.label_range import LabelRange, first_look
 from labeldp.release.ledger import Ledger
-from labeldp.release.private_sums import PrivateSums
 from labeldp.release.randomizer import LabelRandomizer
 
 
@@ -202,7 +201,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         self._check_ledger()
 
     def _checked(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the name of each record's class. What cannot be classes is refused here, before anything is charged."""
+        """Return the name of each record's class. Labels that cannot be classes are refused here, before anything is charged."""
         given = self._given(X, y)
         if given.dtype.kind == "c":
             raise InvalidInput("Complex data not supported: y must be classes")
@@ -235,12 +234,12 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         X: Any,
         labels: NDArray[Any],
         parameters: dict[str, Any],
-        unit: Unit,
+        people: People | None,
     ) -> Any:
         if method.name != "either":
-            return super()._strategy(method, randomizer, X, labels, parameters, unit)
-        sums = SumsFit.prepare(self, X, labels, unit)
-        return _FitByRate(sums, LabelsFit.prepare(self, randomizer, X, labels, parameters, unit), randomizer)
+            return super()._strategy(method, randomizer, X, labels, parameters, people)
+        sums = SumsFit.prepare(self, X, labels, people)
+        return _FitByRate(sums, LabelsFit.prepare(self, randomizer, X, labels, parameters, people), randomizer)
 
     def _trained(self) -> None:
         self.classes_ = self._found
@@ -271,11 +270,12 @@ class _FitByRate:
         queries = self.sums.queries
         self.sums.release(count)
         self.found = first_look(queries)
-        if not labels_pay(queries.records, float(queries.remaining), self.found.mean):
+        unit, labels = self.labels.unit, self.labels.labels
+        epsilon = queries.remaining / unit.entries
+        if not labels_pay(labels.size, float(epsilon), self.found.mean):
             return None
-        mechanism = replace(self.randomizer, epsilon=queries.remaining).plan(queries.records).design()
-        unit = self.labels.unit
-        return PrivateLabels(mechanism.codes(self.labels.labels), mechanism, unit.rows, unit.entries)
+        mechanism = replace(self.randomizer, epsilon=epsilon).plan(labels.size).design()
+        return PrivateLabels(mechanism.codes(labels), mechanism, unit.rows, unit.entries)
 
     def train(self, model: LabelPrivateEstimator, private: PrivateLabels | None) -> None:
         rate = (
@@ -290,7 +290,7 @@ class _FitByRate:
             model.method_ = Method("labels", f"{rate}, labels are expected to give the smaller log loss")
             queries = self.sums.queries
             spent = queries.epsilon_exact - queries.remaining
-            model.sums_ = PrivateSums(queries.domain, queries.records, queries.answers, spent)
+            model.sums_ = replace(queries.released, epsilon_exact=spent)
             self.labels.train(model, private)
 
 

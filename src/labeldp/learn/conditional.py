@@ -295,7 +295,7 @@ class Recipe:
 
     For squared loss, and if values are named, a learner trains on a number for each code. For every other loss it
     learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`). For classes it learns the
-    rate of each (`ClassRates`), whatever the loss.
+    rate of each (`ClassRates`) regardless of the loss.
 
     Attributes
     ----------

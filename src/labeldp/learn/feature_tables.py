@@ -111,7 +111,7 @@ class FeatureTable:
                 resolved.append(str(key))
             else:
                 raise InvalidInput(
-                    f"{what} names the column {key!r}, which is not there{closest(str(key), self.names)}"
+                    f"{what} names the column {key!r}, which does not exist{closest(str(key), self.names)}"
                 )
         return frozenset(resolved)
 
@@ -150,7 +150,9 @@ def numbers(column: Any, name: str) -> Floats:
         raise InvalidInput(f"column {name!r} holds {kind} values, which are not numbers. Leave it out.") from None
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise InvalidInput(f"column {name!r} holds infinity (row {row}): replace it by a number or a missing value")
+        raise InvalidInput(
+            f"column {name!r} holds infinity in row {row + 1} (rows count from 1): replace it by a number or a missing value"
+        )
     return values
 
 
@@ -177,7 +179,7 @@ def _parsed(column: Any, name: str) -> Any:
     if not pc.all(readable, min_count=0).as_py():
         row = pc.index(readable, value=False).as_py()
         raise InvalidInput(
-            f"column {name!r} is numeric, but row {row} is not a number. Repair it, or name the column as categorical."
+            f"column {name!r} is numeric, but row {row + 1} (rows count from 1) is not a number. Repair it, or name the column as categorical."
         )
     return pc.replace_substring_regex(text, r"^\+", "").cast(pa.float64())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from labeldp.artifact.reader import Message
@@ -13,9 +14,9 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.evaluate.groups import SMALLEST_GROUP, Groups
 from labeldp.evaluate.report import Report, report_labels, report_private
+from labeldp.evaluate.summary import evaluated_labels
 from labeldp.learn.feature_tables import one_array
 from labeldp.learn.joined_features import joined_features
-from labeldp.mechanisms import PrivateLabels
 from labeldp.release.ledger import Ledger
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
@@ -43,7 +44,8 @@ def report(
     Parameters
     ----------
     source : LabelSource or Message
-        The labels themselves, for their owner, with the column of groups in the same file. Or a message of private labels, for
+        The labels themselves, for their owner, with the column of groups in the same file. If the source has a column of persons, ε is for
+        all labels of a person together: a person with k rows counts as one, each row with a weight of 1/k. Or a message of private labels, for
         anyone who has the features: it costs nothing more, and gives means only.
     by : str, optional
         The column of groups, which are public. By default all records are one group.
@@ -60,7 +62,7 @@ def report(
     id : str, optional
         For a message: the id column of the features.
     smallest_group : int, default 20
-        Groups with fewer records are merged into one.
+        Groups with fewer records, or fewer persons, are merged into one.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the bounds.
     ledger : Ledger, optional
@@ -85,7 +87,7 @@ def report(
 
     Privacy
     -------
-    A report of labels is ε-DP for replacing one label by another valid one; groups and the number of records in each are public, and a label touches
+    A report of labels is ε-DP for replacing one label by another valid one, or all labels of one person; groups and the number of records in each are public, and a label touches
     one group only, so that groups share nothing. A report of a message costs nothing.
 
     Examples
@@ -158,5 +160,6 @@ def _of_message(
     others = [name for name in file.names if name not in (by, id_column)]
     found = joined_features(message, Path(features), id_column, exclude=others, categorical=[by], phase=phase)
     groups = Groups.of(one_array(found.table.column(by)), by, features, smallest_group)
-    private = PrivateLabels(found.joined.codes, message.mechanism)
-    return report_private(private, groups, message.epsilon_exact)
+    private, _ = evaluated_labels(message, found.joined.codes)
+    made = report_private(private, groups, message.epsilon_exact)
+    return replace(made, without_label=found.joined.without_label, without_features=found.joined.without_features)

@@ -301,7 +301,7 @@ def _from_text(ids: pa.ChunkedArray, key: str, file: FeatureFile, kind: pa.DataT
     row = pc.index(plain, value=False).as_py()
     if row >= 0:
         raise InvalidInput(
-            f"{file.path}: the message's ids are whole numbers, but the id in row {row} (rows count from 0) of {key!r} is not "
+            f"{file.path}: the message's ids are whole numbers, but the id in row {row + 1} (rows count from 1) of {key!r} is not "
             "written as one, such as 17. Is the id column right? If so, write all ids as in the message, or ask for a message "
             "that was made with --id-type str"
         )

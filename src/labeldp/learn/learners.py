@@ -35,7 +35,7 @@ class LearnerRequest:
     loss : str
         The loss to train with.
     categorical, numeric : sequence of str or int, optional
-        Columns to read as categories or as numbers whatever their type.
+        Columns to read as categories or as numbers regardless of their type.
     seed : int, optional
         The seed of the learner.
     epochs : int, optional
@@ -112,9 +112,9 @@ class BoostingRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     categorical : sequence of str or int, optional
-        Columns, by name or position, to read as categories whatever their type.
+        Columns, by name or position, to read as categories regardless of their type.
     numeric : sequence of str or int, optional
-        Columns, by name or position, to read as numbers whatever their type.
+        Columns, by name or position, to read as numbers regardless of their type.
     loss : {"squared_error", "poisson"}
         The loss to train with.
     share : float
@@ -249,9 +249,9 @@ class StackedRegressor(BoostingRegressor):
     Parameters
     ----------
     categorical : sequence of str or int, optional
-        Columns, by name or position, to read as categories whatever their type.
+        Columns, by name or position, to read as categories regardless of their type.
     numeric : sequence of str or int, optional
-        Columns, by name or position, to read as numbers whatever their type.
+        Columns, by name or position, to read as numbers regardless of their type.
     share : float
         The share of a true label that each private one is worth, see `label_share`.
     random_state : int, RandomState or None

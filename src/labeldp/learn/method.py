@@ -14,7 +14,7 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.learn.sums.partitions import MOST_COLUMNS
 from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
-from labeldp.release.grid_labels import FINE_CELLS
+from labeldp.release.grid_labels import FINE_CELLS, WIDEST_WEIGHTED
 from labeldp.sampling.integer_noise import WIDEST
 
 METHODS = ("auto", "labels", "sums")
@@ -62,13 +62,13 @@ def fits_sums(domain: Domain) -> bool:
     return 1 / WIDEST_RANGE <= domain.upper - domain.lower <= WIDEST_RANGE
 
 
-def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
+def grid_for_sums(domain: Domain, epsilon: Fraction, weight: int = 1) -> Domain:
     """Return the bounds with the grid on which labels are summed.
 
     A fine grid costs nothing, so cells that the user gave for a prior do not count; whole labels keep theirs. At a tiny ε the
-    grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers.
+    grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers. `weight` is that of a person.
     """
-    most = max(2, int(epsilon * WIDEST // 100 // 300))
+    most = max(2, min(int(epsilon * WIDEST // 100 // 300), WIDEST_WEIGHTED) // weight)
     if domain.whole and domain.count <= most:
         return replace(domain, unit=None)
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
@@ -79,7 +79,7 @@ def choose_method(
 ) -> Method:
     """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
 
-    Two classes have a rule of their own (`labels_pay`). The prediction for numbers is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
+    Two classes have their own rule (`labels_pay`). The prediction for numbers is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def choose_method(
     of = "records"
     if sizes is not None:
         total = exact_epsilon(epsilon)
-        parts = [entries_per_person(sizes, total, models, sums=each) for each in (True, False)]
-        sums, labels = models.sums(total / parts[0][0], parts[0][1]), models.labels(total / parts[1][0], parts[1][1])
+        entries, chosen = entries_per_person(sizes, total, models)
         records, of = int(sizes.sum()), "persons"
+        sums, labels = models.sums(total, records), models.labels(total / entries, chosen)
     return Method(
         "sums" if sums.mse <= labels.mse else "labels",
         f"for {records:,} {of} at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",

@@ -46,11 +46,11 @@ from labeldp.learn.method import Method, check_method, choose_method, fits_sums,
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
-from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.release.label_range import LabelRange
 from labeldp.release.ledger import Ledger
+from labeldp.release.noisy_sums import Weighting
 from labeldp.release.randomizer import LabelRandomizer, Plan, chosen_rows, person_words
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
@@ -92,9 +92,9 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
         persons : array-like, optional
-            The person whom each row belongs to, integers or text. ε then covers all labels of a person together: of each person a
-            few rows are chosen, independently of labels, and the model is trained on these. Which rows exist, and whom they belong
-            to, is not protected.
+            The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
+            trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
+            of which those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -123,16 +123,9 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
                 labels = self._checked(X, y)
             randomizer = self._randomizer()
             parameters = self._fit_parameters(sample_weight, fit_params)
-            people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
+            people = None if persons is None else People.prepare(randomizer, persons, len(labels))
             method = self._chosen(len(labels), X, parameters, people)
-            unit = Unit()
-            if people is not None:
-                check_weights(X, parameters)
-                unit = people.unit(method)
-                parameters = _check_method_params(X, parameters, indices=unit.rows)
-                X, labels = _safe_indexing(X, unit.rows), labels[unit.rows]
-                randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / unit.entries)
-            fitting = self._strategy(method, randomizer, X, labels, parameters, unit)
+            fitting = self._strategy(method, randomizer, X, labels, parameters, people)
             private = fitting.release(self._count)
             for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
                 self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
@@ -150,12 +143,12 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         X: Any,
         labels: NDArray[Any],
         parameters: dict[str, Any],
-        unit: Unit,
+        people: People | None,
     ) -> Any:
         """Return what releases and trains. Everything that can be refused is refused here."""
         if method.name == "sums":
-            return SumsFit.prepare(self, X, labels, unit)
-        return LabelsFit.prepare(self, randomizer, X, labels, parameters, unit)
+            return SumsFit.prepare(self, X, labels, people)
+        return LabelsFit.prepare(self, randomizer, X, labels, parameters, people)
 
     def _trained(self) -> None:
         """Take note of what the labels were, after training."""
@@ -250,7 +243,7 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         check_fit_parameters(parameters)  # after routing, which renames parameters
         return parameters
 
-    def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: _People | None) -> Method:
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: People | None) -> Method:
         """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
         check_method(self.method)
         check_target_values(self.target_values)
@@ -531,7 +524,7 @@ class Unit:
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class People:
     """Persons as the unit of privacy: the word of each row's person, and the plan for labels of these persons."""
 
     choice: EntryChoice
@@ -548,13 +541,14 @@ class _People:
         plan.warn(stacklevel=3)
         return cls(choice, words, sizes, plan)
 
-    def unit(self, method: Method) -> Unit:
-        """Choose rows for a method: as many of each person as are best for sums, or for labels."""
-        entries = self.plan.entries
-        if method.name == "sums":
-            models = ModelErrors(None, domain=Domain(self.plan.grid.lower, self.plan.grid.upper))
-            entries = entries_per_person(self.sizes, self.plan.epsilon, models, sums=True)[0]
-        return Unit(chosen_rows(self.choice, self.words, entries), entries)
+    @property
+    def weight(self) -> int:
+        """The weight of a person in sums."""
+        return Weighting.weight_for(int(np.unique(self.words, return_counts=True)[1].max()))
+
+    def unit(self) -> Unit:
+        """Choose the rows whose labels are randomized."""
+        return Unit(chosen_rows(self.choice, self.words, self.plan.entries), self.plan.entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,17 +557,17 @@ class SumsFit:
 
     learner: SumsLearner
     queries: SumQueries
-    unit: Unit
 
     @classmethod
-    def prepare(cls, model: LabelPrivateEstimator, X: Any, labels: NDArray[Any], unit: Unit) -> Self:
+    def prepare(cls, model: LabelPrivateEstimator, X: Any, labels: NDArray[Any], people: People | None) -> Self:
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
             learner = SumsLearner(X)
         domain = Domain.of(model.domain)
-        epsilon = exact_epsilon(model.epsilon) / unit.entries
-        grid = replace(grid_for_sums(domain, epsilon), unit=domain.unit)
+        epsilon = exact_epsilon(model.epsilon)
+        weight = 1 if people is None else people.weight
+        grid = replace(grid_for_sums(domain, epsilon, weight), unit=domain.unit)
         queries = SumQueries(
             labels,
             epsilon,
@@ -581,15 +575,14 @@ class SumsFit:
             out_of_range=model.out_of_range,  # type: ignore[arg-type]
             ledger=model.ledger,
             dataset=model.dataset,
-            unit=unit.name,
-            entries=unit.entries,
+            persons=None if people is None else people.words,
         )
-        return cls(learner, queries, unit)
+        return cls(learner, queries)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
-        count(self.unit.entries * self.queries.epsilon_exact)
+        count(self.queries.epsilon_exact)
 
     def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
         try:
@@ -621,13 +614,19 @@ class LabelsFit:
         X: Any,
         labels: Any,
         parameters: dict[str, Any],
-        unit: Unit,
+        people: People | None,
     ) -> Self:
+        check_weights(X, parameters)
+        unit = Unit()
+        if people is not None:
+            unit = people.unit()
+            parameters = _check_method_params(X, parameters, indices=unit.rows)
+            X, labels = _safe_indexing(X, unit.rows), labels[unit.rows]
+            randomizer = replace(randomizer, epsilon=exact_epsilon(model.epsilon) / unit.entries)
         values = randomizer.checked(labels)
         loss, default = get_loss(model.loss), model.estimator is None
         if not default and model.target_values == "auto":
             check_learns_means(model.estimator, loss)
-        check_weights(X, parameters)
         features = _encoded(X, parameters) if default else X
         # With a private prior, the default estimator works for every named loss. Otherwise a design without labels is tried.
         own_loss = model.ledger is not None and not isinstance(model.loss, str)

@@ -16,7 +16,7 @@ from labeldp.linear_algebra import eigh
 LEAST_ROWS = 50
 """A column with fewer numbers, or a category with fewer rows, is not used."""
 MOST_LEVELS = 60
-"""The most categories of a column that get a coefficient of their own."""
+"""The most categories of a column that get their own coefficient."""
 PENALTIES = 10.0 ** np.arange(-4, 1.6, 0.5)
 """Ridge penalties to choose from, per record."""
 LARGEST = 3.0
@@ -24,7 +24,7 @@ LARGEST = 3.0
 WIDTH = 0.3
 """The kernel's gamma, times the number of columns."""
 HEIGHT = 3.0
-"""What bumps are multiplied with: the larger, the less they are penalized in comparison with lines."""
+"""What bumps are multiplied with. A larger value penalizes them less in comparison with lines."""
 SAMPLE, CHUNK = 50_000, 1 << 15
 
 

@@ -22,14 +22,14 @@ LEAST_ROWS = 100
 """Among fewer rows different values are no sign of an id."""
 
 ALIKE, LEAST_LETTERS, MOST_MORE = 0.8, 5, 4
-"""Two names of at least so many letters are nearly equal if difflib's ratio is at least this, or if one is the other with at most
-so many letters more."""
+"""Two names of `LEAST_LETTERS` letters or more are nearly equal if difflib's ratio is at least `ALIKE`, or if one is the other with at most
+`MOST_MORE` letters added."""
 
 
 class FeatureWarning(UserWarning):
-    """Something about the features is probably not meant. The text says what to do.
+    """Warns about a likely mistake in the features, and what to do about it.
 
-    A column is probably none: an index, an id, or the label itself. Or most records have no partner in the message.
+    A column is probably not a feature but an index, an id, or the label itself. Or most records have no partner in the message.
 
     Examples
     --------

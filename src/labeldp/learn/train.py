@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,10 +15,16 @@ from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.foreseen import score_epsilon, score_within
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
+from labeldp.evaluate.summary import (
+    estimates_of_mean,
+    estimates_of_model,
+    evaluated_labels,
+    made_assumptions,
+    out_of_fold_predictions,
+)
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
@@ -40,8 +45,6 @@ from labeldp.release.sums import SumsAnswer, is_answer
 from labeldp.tables.files import Phase
 
 FOLDS = 5
-LEAST_SCORED = 1e-3
-"""For messages of a smaller ε no score is offered: a tenth of it would tell nothing."""
 FOR_LABELS = (
     *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
     *("categorical", "numeric", "exclude"),
@@ -139,7 +142,7 @@ def train(
         The values that represent the codes, see `code_values`. By default, and for "auto", the best recipe for the loss. Other
         values are for the losses that the learner itself can train with.
     categorical, numeric : sequence of str or int, optional
-        Columns to read as categories or as numbers whatever their type.
+        Columns to read as categories or as numbers regardless of their type.
     exclude : sequence of str, optional
         Columns to leave out.
     epochs : int, optional
@@ -147,9 +150,9 @@ def train(
     seed : int, optional
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
-        The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
-    assume : collection of {"tails", "part"}, optional
-        What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
+        The number of folds for the estimate of the test error; 0 for no estimate. A stack has its own folds.
+    assume : collection of {"tails", "part", "batches"}, optional
+        What the intervals of the estimates may rest on, see `estimate_error`. By default all; `()` for none.
     verify_key : str or Path, optional
         The public key that the message must be signed with, as in `Message.open`.
     delimiter : str, optional
@@ -249,9 +252,7 @@ def train(
     native = "squared" if recipe.conditional else recipe.loss.name
     request = LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
     estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
-    counts = None if mechanism.prior is None else mechanism.prior.counts
-    later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
-    private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
+    private, batches_differ = evaluated_labels(message, joined.codes, assume)
     estimates = estimates_of_mean(private, assume)
     cross_validated = folds >= 2 and len(private) >= 2 * folds and (recipe.conditional or bool(estimates))
     validates = hasattr(estimator, "fit_out_of_fold")
@@ -296,7 +297,8 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume) if estimates else [],
+        "assumptions": made_assumptions(private, assume, message.records) if estimates else [],
+        "batches_differ": batches_differ,
         "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)
@@ -304,14 +306,15 @@ def train(
 
 def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, Any] | None:
     """Return what a score of the predictions for a tenth of the message's ε would tell, from public numbers."""
-    domain = message.mechanism.domain
-    if domain is None or message.header.row_numbers or message.epsilon < LEAST_SCORED:
+    domain, epsilon = message.mechanism.domain, score_epsilon(message.epsilon_exact)
+    if domain is None or message.header.row_numbers or epsilon is None:
         return None
     width = domain.upper - domain.lower
-    scaled = np.clip((predictions - domain.lower) / width, 0, 1)
-    epsilon = Fraction(f"{float(message.epsilon_exact) / 10:.2g}")
-    within = HeldOutSums.reach(scaled, epsilon) * width**2
-    return {"epsilon": float(epsilon), "within": within, "label": message.header.label_column, "id": id_column}
+    within = score_within(np.clip((predictions - domain.lower) / width, 0, 1), epsilon, predictions.size)
+    if within is None:
+        return None
+    names = {"label": message.header.label_column, "id": id_column}
+    return {"epsilon": float(epsilon), "within": within * width**2, **names}
 
 
 def _result(estimator: Any, facts: dict[str, Any], id_column: str | None) -> TrainingResult:
@@ -323,7 +326,7 @@ def _check_options(message: object, given: set[str], *, of_sums: bool) -> None:
     place = getattr(message, "path", message)
     if of_sums and "plan" not in given:
         raise InvalidInput(
-            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote beside cells.parquet"
+            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote next to cells.parquet"
         )
     if of_sums and (wrong := [name for name in FOR_LABELS if name in given]):
         options = [f"{name} (--{'assume-nothing' if name == 'assume' else name.replace('_', '-')})" for name in wrong]
@@ -411,9 +414,10 @@ def _train_on_sums(
             f"{count_of(lost, 'record')} of {answer.path} {'is' if lost == 1 else 'are'} not in {found.path}: give the features from "
             "which the cells were made"
         )
-    table = found.table.take(pa.array(np.sort(rows)))
+    order = np.argsort(rows)
+    table = found.table.take(pa.array(rows[order]))
     phase("training", None)
-    model = model_from_answer(plan, table, answer.sums)
+    model = model_from_answer(plan, table, answer.sums, None if answer.weights is None else answer.weights[order])
     domain = answer.sums.domain
     facts = {
         "model": "sums",
@@ -438,8 +442,8 @@ def _explained(model: SumsModel, sums: PrivateSums, table: pa.Table) -> dict[str
     counts, domain = sums.answers[0], sums.domain
     first, last, _ = part_places(counts)
     middles = domain.lower + domain.step * np.clip((first + last) / 2, *model.range.clip)
-    squares = np.square(middles - model.mean) / sums.records
-    variance, error = float(squares @ counts.values), float(np.sqrt(counts.variance * np.square(squares).sum()))
+    squares = np.square(middles - model.mean) / sums.size
+    variance, error = float(squares @ counts.sums), float(np.sqrt(counts.sums_variance * np.square(squares).sum()))
     explained = float((model.predict(table) / model.range.factor).var())
     return {
         name: min(1.0, explained / max(amount, explained, 1e-300))

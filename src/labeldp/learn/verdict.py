@@ -6,6 +6,7 @@ import math
 import shlex
 from typing import Any
 
+from labeldp.evaluate.held_out_figures import WIDEST
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import LossEstimate
 from labeldp.formatting import count_of, plain
@@ -15,9 +16,9 @@ ALL = 99.5
 LEAST_SHOWN = 0.01
 """Parts of a stack below this share are not printed."""
 LEAST_R2 = -100.0
-"""An R² below this, in percent, is not printed: it says nothing but that the labels are noisy."""
-SPANS = 0.8
-"""An interval that covers this share of what is possible says nothing."""
+"""An R² below this, in percent, is not printed: it only shows that the labels are noisy."""
+WIDE = 0.5
+"""If the interval of R² is wider than this, a score is offered."""
 UNKNOWN = "not known from these labels"
 Line = tuple[str, str]
 """A title, which is empty if the line continues the one before, and a sentence."""
@@ -29,19 +30,22 @@ def report_lines(facts: dict[str, Any]) -> list[Line]:
     if members := facts.get("members"):
         lines.append(("", f"made of {_members(members)}"))
     sums = facts["model"] == "sums"
-    for name, noun, lack in (
-        (
-            "features_without_label",
-            "row",
-            "of features {were} not summed" if sums else "of features had no private label",
-        ),
-        ("labels_without_features", "private label", "had no features"),
+    lines += unpaired(facts["features_without_label"], facts.get("labels_without_features", 0), sums=sums)
+    return lines + (_verdict_of_sums(facts["explained"]) if sums else verdict_of_labels(facts))
+
+
+def unpaired(without_label: int, without_features: int, *, sums: bool = False) -> list[Line]:
+    """Return how many rows of features and private labels were not used, for lack of the other."""
+    lines = []
+    for number, noun, lack in (
+        (without_label, "row", "of features {were} not summed" if sums else "of features had no private label"),
+        (without_features, "private label", "had no features"),
     ):
-        if number := facts.get(name):
+        if number:
             were = "was" if number == 1 else "were"
             unused = " and not used" if sums else f" and {were} not used"
             lines.append(("unpaired", f"{count_of(number, noun)} {lack.format(were=were)}{unused}"))
-    return lines + (_verdict_of_sums(facts["explained"]) if sums else verdict_of_labels(facts))
+    return lines
 
 
 def _trained_on(facts: dict[str, Any]) -> str:
@@ -64,8 +68,10 @@ def _members(members: list[dict[str, Any]]) -> str:
 
 def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
     value, low, high = (f"{100 * explained[name]:.0f} %" for name in ("value", "lower", "upper"))
+    spans = explained["upper"] - explained["lower"] > WIDEST
+    share = f"between {low} and {high}" if spans else f"about {value} ({low} to {high})"
     return [
-        ("verdict", f"the model explains about {value} ({low} to {high}) of the labels' variation"),
+        ("verdict", f"the model explains {share} of the labels' variation"),
         (
             "",
             "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)",
@@ -97,6 +103,8 @@ def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
+        if facts.get("batches_differ"):
+            lines.append(("", "(later batches differ from the first, so that its noisy counts are not used for them)"))
     if facts.get("score") and ("r2" not in estimates or not _is_clear(estimates["r2"])):
         lines += _score_lines(facts)
     (title, text), *others = lines
@@ -104,9 +112,9 @@ def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
 
 
 def _is_clear(r2: dict[str, float | None]) -> bool:
-    """Whether R² is known to be positive or negative, and its interval is not much wider than what it can be."""
+    """Whether R² is known to be positive or negative, and its interval is not wide."""
     lower, upper = r2["lower"], r2["upper"]
-    return lower is not None and upper is not None and lower >= LEAST_R2 / 100 and (lower > 0 or upper < 0)
+    return lower is not None and upper is not None and upper - lower <= WIDE and (lower > 0 or upper < 0)
 
 
 def _score_lines(facts: dict[str, Any]) -> list[Line]:
@@ -164,13 +172,15 @@ def _explained(share: dict[str, float | None]) -> str:
         return f"{UNKNOWN} whether the model is better than always answering the mean{share_known}"
     if lower is not None and lower < LEAST_R2:
         return f"{judged}; how much of the labels' variation it explains is {UNKNOWN}"
+    if lower is not None and upper is not None and upper - lower > 100 * WIDEST:
+        return f"the model explains at least {_figure(lower, ' %', 2)} of the labels' variation: {judged}"
     return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
 
 
 def _or_unknown(figure: dict[str, float | None], most: float, floor: float = 0.0) -> str:
     """Return a figure with its interval, or its ends alone if these are far apart. If they span what is possible, nothing is known."""
     value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
-    if value is None or upper is None or upper - (floor if lower is None else lower) > SPANS * most:
+    if value is None or upper is None or upper - (floor if lower is None else lower) > WIDEST * most:
         return UNKNOWN
     far = lower is not None and upper - lower > 2 * abs(value - floor)
     return _interval(figure | {"value": upper} if far else figure)

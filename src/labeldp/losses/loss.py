@@ -100,7 +100,7 @@ class Interval:
         return np.asarray(np.isfinite(array) & above & below)
 
     def check(self, values: npt.ArrayLike, what: str) -> None:
-        """Raise `InvalidInput` if some of `values` lie outside; the message says at which positions, and shows no value.
+        """Raise `InvalidInput` if some of `values` lie outside; the message names their indices, and shows no value.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Interval:
         if wrong.size:
             shown = ", ".join(str(i) for i in wrong[:_SHOWN])
             more = f" and {wrong.size - _SHOWN} more" if wrong.size > _SHOWN else ""
-            raise InvalidInput(f"{what} must lie in {self}, which fails at position {shown}{more}")
+            raise InvalidInput(f"{what} must lie in {self}, which fails at index {shown}{more}")
 
     def __str__(self) -> str:
         left = "(" if self.lower_open or math.isinf(self.lower) else "["

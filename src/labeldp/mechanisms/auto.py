@@ -164,7 +164,7 @@ def split_for_training(request: Request) -> BudgetSplit:
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
-    whatever ε is, which is what the limit is for.
+    for any ε, which is the purpose of the limit.
 
     With few records the prior gets more, up to half of ε. Private values are then drawn towards the mean of the prior. A model
     averages the noise of the labels, but it keeps the error of that mean.
@@ -200,10 +200,15 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
         exact_cells = domain.whole
         domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
-    noisy = noisy_counts(counts, scale)
-    masses = unimodal_masses(noisy, request.known_records, scale)
-    published = NoisyCounts(noisy, scale, request.known_records) if exact_cells else None
-    return Prior(domain.grid, masses, 2 / Fraction(scale), published)
+    return prior_of_counts(noisy_counts(counts, scale), scale, domain, request.known_records, published=exact_cells)
+
+
+def prior_of_counts(
+    noisy: NDArray[np.int64], scale: float, domain: Domain, records: int, *, published: bool = True
+) -> Prior:
+    """Return the prior that noisy counts on a grid make. With `published` it carries them."""
+    counts = NoisyCounts(noisy, scale, records) if published else None
+    return Prior(domain.grid, unimodal_masses(noisy, records, scale), 2 / Fraction(scale), counts)
 
 
 MECHANISMS.add(

@@ -2,7 +2,7 @@
 
 `advise`, `compare`, `explore`, `privatize --dry-run` and the choice between labels and sums all use it.
 
-A model trained on n values t of the label y predicts E[t | x], with an error of its own. Three numbers decide its test error: the
+A model trained on n values t of the label y predicts E[t | x], with its own error. Three numbers decide its test error: the
 variance of t that the features x explain (the signal A), the covariance of E[t | x] and E[y | x] (C), and the variance V of t around
 E[t | x]. Measured errors of the default learner follow
 
@@ -21,6 +21,7 @@ simplification of this (`labeldp.mechanisms.auto`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
+from labeldp.design.channels.visibility import copula_factor
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
@@ -138,6 +140,11 @@ class ModelErrors:
         The public bounds. By default the range of the prior.
     public : bool
         Whether the distribution is public, so that a release spends nothing on a private prior.
+
+    Attributes
+    ----------
+    fine, prior : Prior
+        The distribution, and a coarser one that designs use.
     """
 
     def __init__(
@@ -149,8 +156,8 @@ class ModelErrors:
             prior = Prior.uniform(frame if frame.count <= DESIGN_CELLS else frame.with_cells(DESIGN_CELLS))
         self.explained, self.public = explained, public
         self.domain = domain if domain is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
-        self._fine, _ = merged_prior(prior, MOST_LABELS)
-        self.prior, self._groups = merged_prior(self._fine, PREDICTION_LABELS)
+        self.fine, _ = merged_prior(prior, MOST_LABELS)
+        self.prior, self._groups = merged_prior(self.fine, PREDICTION_LABELS)
         self._joint = features_joint(self.prior, explained)
         below = np.cumsum(self.prior.masses)
         low, high = np.interp([0.005, 0.995], below, self.prior.values)  # sums are clipped where labels thin out
@@ -170,7 +177,7 @@ class ModelErrors:
 
         By default it trains on the mechanism's training values, `code_values(mechanism)`; `values` has other numbers for its codes.
         """
-        labels, masses = self._fine.values, self._fine.masses
+        labels, masses = self.fine.values, self.fine.masses
         if isinstance(mechanism, FiniteMechanism):
             means, variances = mechanism.conditional_moments(
                 labels, code_values(mechanism) if values is None else values
@@ -238,10 +245,8 @@ class ModelErrors:
         return Prediction(self._floor + bias + added, self.prior.variance, bias, added)
 
 
-def entries_per_person(
-    sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors, *, sums: bool = False
-) -> tuple[int, int]:
-    """Return how many entries of a person to randomize, or to sum, m, and how many entries that is in all.
+def entries_per_person(sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors) -> tuple[int, int]:
+    """Return how many entries of a person to randomize, m, and how many entries that is in all.
 
     Each entry gets ε/m. The m of least predicted error is returned, the smaller of two that are alike. Rows of one person resemble
     each other, which the prediction ignores, so more entries must promise at least `LEAST_GAIN`.
@@ -254,8 +259,6 @@ def entries_per_person(
         What each person may cost.
     models : ModelErrors
         The predictions.
-    sums : bool, default False
-        Whether labels are summed. The noise of sums of m rows at ε/m is the same for every m, so more rows cost nothing.
 
     Returns
     -------
@@ -265,14 +268,12 @@ def entries_per_person(
         The number of entries of all persons together.
     """
     numbers = np.arange(sizes.size)
-    best, least, predict, gain = 1, math.inf, models.labels, LEAST_GAIN
-    if sums:
-        predict, gain = models.sums, 0.0
+    best, least = 1, math.inf
     for entries in range(1, int(numbers[sizes > 0].max()) + 1):
         if epsilon / entries < MIN_EPSILON:
             break
-        error = predict(epsilon / entries, int(sizes @ np.minimum(numbers, entries))).mse
-        if error < least * (1 - gain):
+        error = models.labels(epsilon / entries, int(sizes @ np.minimum(numbers, entries))).mse
+        if error < least * (1 - LEAST_GAIN):
             best, least = entries, error
         elif entries > 2 * best:
             break  # the error has one minimum
@@ -310,19 +311,38 @@ def features_joint(prior: Prior, explained: float) -> Floats:
     if explained <= least:
         part = explained / least if least > 0 else 0.0
         return part * visible_bias_matrix(masses, 0.0) + (1 - part) * constant
+    return visible_bias_matrix(masses, _correlation(masses, centred, explained, visible_bias_factor))
+
+
+def likely_predictions(prior: Prior, r2: float) -> tuple[Floats, Floats]:
+    """Return the predictions of a model that explains the share `r2` of the labels' variance, and their joint distribution with the labels.
+
+    Predictions are E[y | x] for a normal number x whose copula with the label is Gaussian, as in a design. The matrix has a row for each
+    prediction and a column for each label of the prior.
+    """
+    masses, centred = prior.masses, prior.values - prior.mean
+    factor = copula_factor(masses, min(_correlation(masses, centred, r2, copula_factor), 1 - 1e-6))
+    weight = factor.sum(axis=1)
+    return np.asarray(prior.mean + factor @ centred / weight), np.asarray(factor * weight[:, None])
+
+
+def _correlation(masses: Floats, centred: Floats, explained: float, factor: Callable[[Floats, float], Floats]) -> float:
+    """Return the squared correlation at which features explain this share of the labels' variance."""
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share(masses, centred, middle) < explained else (low, middle)
-    return visible_bias_matrix(masses, high)
+        low, high = (middle, high) if _share(masses, centred, middle, factor) < explained else (low, middle)
+    return high
 
 
-def _share(masses: Floats, centred: Floats, visible: float) -> float:
+def _share(
+    masses: Floats, centred: Floats, visible: float, factor: Callable[[Floats, float], Floats] = visible_bias_factor
+) -> float:
     """Return the share of the labels' variance that features of this correlation explain; 1 if there is none."""
     spread = float(masses @ np.square(centred))
     if visible >= 1 or spread <= 0:
         return 1.0
-    return float(np.square(visible_bias_factor(masses, visible) @ centred).sum() / spread)
+    return float(np.square(factor(masses, visible) @ centred).sum() / spread)
 
 
 @lru_cache(maxsize=DESIGNS)

@@ -119,7 +119,7 @@ class Entry:
     fit_prior : callable
         The prior made of exact counts and a noise scale: (counts, scale, request).
     check : callable
-        Raises `InvalidInput` for a request that no design can meet, whatever the labels are. Runs no solver.
+        Raises `InvalidInput` for a request that no design can meet for any labels. Runs no solver.
     rank : int
         Its place in lists.
     """

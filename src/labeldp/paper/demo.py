@@ -22,7 +22,6 @@ from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import criteo_like, published_criteo
-from labeldp.paper.experiments.figures import error_parts
 from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.html_page import Report
 from labeldp.release.labels import privatize
@@ -31,8 +30,6 @@ from labeldp.release.randomizer import LabelRandomizer
 
 EPSILON = "1"
 """The budget of the story."""
-FEW = 10_000
-"""Records of the picture of the error's parts."""
 EPSILONS = ("0.5", "1", "2", "4")
 """The budgets of the one picture that compares several."""
 DOMAIN = Domain(0, 400, cells=401)
@@ -65,7 +62,7 @@ class DemoResult:
     """What a run of the demo measured.
 
     `errors` are test errors by what a model was trained on, at `EPSILON`. `mean_only` is the error of a model that
-    answers the mean of the labels whatever the features say.
+    answers the mean of the labels for all features.
     """
 
     rows: int
@@ -173,29 +170,36 @@ def report(result: DemoResult) -> Report:
         "another message with the same ε, from a mechanism designed for the error of the model."
     )
     paper, auto = (Message.open(result.folder / f"message-{name}-{EPSILON}") for name in ("rr-on-bins", "auto"))
-    _why(page, paper, auto, result.records)
+    _why(page, paper, auto, result)
     _what_was_sent(page, auto)
     _other_budgets(page, result)
     page.heading("What is promised")
-    page.text("Every message carries this page, `PRIVACY.md`. It is written for whoever answers for the labels:")
+    page.text(
+        "Every message carries this page, `PRIVACY.md`. It is written for the people who are responsible for the labels:"
+    )
     page.markdown((auto.path / "PRIVACY.md").read_text(encoding="utf-8"))
     return page
 
 
-def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
-    """The parts of the error, predicted from the private prior alone, and what a label becomes on average."""
+def _why(page: Report, paper: Message, auto: Message, result: DemoResult) -> None:
+    """Show the parts of the measured errors, and what a label becomes on average."""
     page.heading("What the error is made of")
     prior = auto.mechanism.prior
     assert prior is not None
-    drawn = error_parts(
-        alternatives(prior, auto.mechanism.epsilon_exact, FEW, domain=DOMAIN),
-        names={"rr-on-bins": PAPER, "rr-on-bins, debiased": DEBIASED, "unbiased": "unbiased", "auto": AUTO},
-        title=f"what the error is made of, ε = {EPSILON}",
-    )
+    found = alternatives(prior, auto.mechanism.epsilon_exact, result.records, domain=DOMAIN)
+    predicted = {choice.name: choice.prediction for choice in found}
+    names = {PAPER: "rr-on-bins", DEBIASED: "rr-on-bins, debiased", AUTO: "auto"}
+    floors = [min(result.not_private, result.errors[name]) for name in names]
+    biases = [
+        (result.errors[name] - floor) * predicted[choice].bias / (predicted[choice].bias + predicted[choice].noise)
+        for (name, choice), floor in zip(names.items(), floors, strict=True)
+    ]
+    noises = [result.errors[name] - floor - bias for name, floor, bias in zip(names, floors, biases, strict=True)]
+    drawn = plots.error_parts(list(names), floors, biases, noises, title=f"what the error is made of, ε = {EPSILON}")
     page.figure(
         drawn,
-        f"Predicted for {FEW:,} records before any label was sent, from the private histogram alone. With all {records:,} records "
-        "the noise is too small to be seen, and what is left is bias.",
+        "The test errors of the table. The floor is the error without privacy. The rest is divided into bias and noise as predicted "
+        f"for {result.records:,} records from the private histogram alone.",
     )
     page.text(
         "A model averages noise over many records, and keeps bias. So `auto` accepts much noise in a single private label, and "
@@ -229,7 +233,7 @@ def _what_was_sent(page: Report, auto: Message) -> None:
     low, high = float(mechanism.outputs.min()), float(mechanism.outputs.max())
     page.figure(
         drawn,
-        "The private histogram, and the outputs that stand in the message.",
+        "The private histogram, and the outputs in the message.",
         alt=f"The private prior of the labels from 0 to 400, falling from left to right, and {mechanism.outputs.size} outputs "
         f"as upright lines from {low:,.0f} to {high:,.0f}, most of them below 0 or above 400.",
     )

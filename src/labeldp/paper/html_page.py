@@ -86,7 +86,7 @@ class Report:
         self.parts.append(f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>")
 
     def markdown(self, text: str) -> None:
-        """Add a text in Markdown as a box of its own, with its headings two levels down. HTML in it is shown, not used."""
+        """Add a text in Markdown as its own box, with its headings two levels down. HTML in it is shown, not used."""
         from markdown_it import MarkdownIt
 
         parser = MarkdownIt("commonmark", {"html": False})

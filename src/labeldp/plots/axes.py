@@ -35,7 +35,7 @@ MARKERS = "osD^vPX*<>ph8"
 
 
 def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
-    """One set of axes on a figure of its own, outside of pyplot's list of figures. A notebook shows it.
+    """One set of axes on its own figure, outside of pyplot's list of figures. A notebook shows it.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Shape(Protocol):
 
 
 def effects(shapes: Sequence[Shape], *, note: str = "") -> Figure:
-    """Draw one panel for each column, each on a scale of its own, with how much the column moves predictions.
+    """Draw one panel for each column, each on its own scale, with how much the column moves predictions.
 
     Parameters
     ----------

@@ -250,7 +250,7 @@ def bins(
     prior : (values, masses), optional
         The distribution of the labels.
     chances : array, optional
-        How often each output is drawn: the heights of the lines, on a scale of their own. Without them all are alike.
+        How often each output is drawn: the heights of the lines, on their own scale. Without them all are alike.
     colour : str
         Of the outputs.
     title : str

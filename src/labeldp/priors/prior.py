@@ -189,7 +189,7 @@ class Prior(Tabular):
             raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():
             first = int(np.argmax(weights < 0))
-            raise InvalidInput(f"prior masses must not be negative: that in row {first} (counting from 0) is")
+            raise InvalidInput(f"prior masses must not be negative: that at index {first} is")
         if counts is not None and counts.values.size != points.size:
             raise InvalidInput(f"a prior needs one noisy count per value, got {counts.values.size} for {points.size}")
         if counts is not None and counts.epsilon_exact != epsilon_exact:
@@ -200,7 +200,7 @@ class Prior(Tabular):
         if same.size:
             first, second = sorted(order[same[0] : same[0] + 2].tolist())
             raise InvalidInput(
-                f"prior values must differ: those in rows {first} and {second} (counting from 0) are the same. Give it once, with "
+                f"prior values must differ: those at index {first} and index {second} are the same. Give it once, with "
                 "the sum of its masses."
             )
         top = weights.max()

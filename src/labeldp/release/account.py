@@ -3,7 +3,7 @@
 import json
 import os
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from labeldp.engines.passes import PersonEntries
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, dataset_name
+from labeldp.release.ledger import Ledger, dataset_name, today
 from labeldp.release.ledger_rows import Release, expect_mechanism, key_fingerprint
 from labeldp.release_kind import LABELS, ReleaseKind
 
@@ -44,9 +44,9 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged.
+    """The ledger and the key file of a run. Each step goes to the ledger first, so everything in the key file is charged.
 
-    `covered` is the release whose charge covers this one, where several labels share the persons.
+    `covered` is the release whose charge covers this one, where several labels share the persons. `date` is the day of the run.
     """
 
     epsilon: Fraction
@@ -55,6 +55,7 @@ class Account:
     keys: KeyFile | None = None
     unit: str = "record"
     covered: str | None = None
+    date: str = field(default_factory=today)
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -245,6 +246,14 @@ class Account:
     @property
     def _key_check(self) -> str | None:
         return None if self.keys is None else key_fingerprint(self.keys.key)
+
+
+def shared_release(kept: KeptRelease) -> tuple[str, str, tuple[int, ...]] | None:
+    """Return the first release, the label column and the weights of all columns, where several labels share the persons; else None."""
+    shared, part = _spec(kept.request)
+    if not isinstance(shared, list) or not isinstance(part, list):
+        return None
+    return str(part[0] or kept.id), str(part[1]), tuple(shared[1])
 
 
 def _spec(settings: str | None) -> tuple[object, object]:

@@ -7,22 +7,27 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labeldp.artifact.card import message_card
 from labeldp.artifact.description import PersonUnit, check_charge
 from labeldp.artifact.labels_file import LabelsFile
-from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, release_folder
+from labeldp.artifact.manifest import MANIFEST, ListedBatch, ListedFile, Manifest, read_manifest, release_folder
 from labeldp.artifact.reader import Message, open_to_extend
 from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
+from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.engines.arrow.person_spill import SharedPersons
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.passes import DrawJob, LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.release.account import shared_release
 from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.labels import ReleaseOutcome, as_input, check_engine
-from labeldp.release.ledger import Ledger, expect_mechanism
+from labeldp.release.ledger import Ledger, expect_mechanism, today
+from labeldp.release_kind import CARD, LABELS
 from labeldp.sampling.table import Words
 from labeldp.tables.files import Phase
 
@@ -41,7 +46,7 @@ def apply(
 
     A new id is trusted to be a new label. If the same labels come again under new ids, each gets one more draw and costs ε once
     more, and nothing here can notice it: after 40 such batches 99.85 % of the labels were recovered in a test. Never apply
-    labels again whose ids were made anew. The ledger keeps the number of batches and their records for you to judge.
+    labels again whose ids were generated again. The ledger keeps the number of batches and their records for you to judge.
 
     Parameters
     ----------
@@ -75,7 +80,7 @@ def apply(
         copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the labels lie
         outside the bounds, or the ledger is missing or is not the one that was charged.
     LabelDPError
-        If the batch cannot be written. The text says whether the message is as it was.
+        If the batch cannot be written. The text states whether the message is as it was.
 
     Warns
     -----
@@ -123,6 +128,7 @@ def apply(
         opened = open_to_extend(place, signing)
         kept = _with_ledger(_kept_release(opened, keys, key_path), ledger, opened)
         domain = _check_columns(opened, labels)
+        labels = _sharing(opened, kept, labels)
         typed = labels.in_unit(domain).with_ids_as(opened.id_type)
         progress = phase("checking", typed.row_count())
         scanned = typed.scan(domain, key=keys.key, out_of_range=out_of_range, progress=progress)
@@ -132,6 +138,8 @@ def apply(
         served = keys.served(kept)
         if opened.header.persons is not None:
             scanned = _chosen(opened.header.persons, scanned, served)
+            if opened.header.persons.shared:
+                kept = replace(kept, batches=_shared_batches(opened, kept, keys, scanned))
         batch = _Batch(opened, typed, domain, scanned, keys, kept, served, signing, hidden, phase)
         known, is_there = batch.known_parts(path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
@@ -189,13 +197,18 @@ class _Batch:
         is_there = resumed and digests == (*known, kept.pending_part)
         if digests != known and not is_there:
             raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
+        if kept.papers and self.message.manifest.papers not in (kept.papers, kept.pending_papers):
+            raise _changed(path, CARD, key_file)
         return known, is_there
 
     def finish(self) -> int:
         """List and record a batch that is in the message already; return the number of records that it added."""
-        manifest = self.message.manifest
-        self._put_manifest(self._stage_manifest(manifest))
-        self._record(replace(self.kept, done=True), manifest)
+        manifest, kept = self.message.manifest, self.kept
+        if len(read_manifest(self.message.path, LABELS)[0].batches) < len(manifest.batches):
+            manifest = self._with_card(manifest)
+            kept = self.keys.put(replace(kept, pending_papers=manifest.papers))
+        self._put(manifest)
+        self._record(replace(kept, done=True), manifest)
         return manifest.batches[-1].rows
 
     def add(self, known: tuple[str, ...], path: Path) -> int:
@@ -219,7 +232,7 @@ class _Batch:
         return added
 
     def _write(self, begun: KeptRelease, target: Path) -> tuple[Manifest, int]:
-        """Draw the new records and put them and then the manifest in place. Return the manifest and the number of new records."""
+        """Draw the new records and put them, the card and then the manifest in place. Return the manifest and the number of new records."""
         message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
         work.mkdir()
         job = DrawJob(
@@ -235,20 +248,22 @@ class _Batch:
         added = self.labels.randomize(job, self.scanned, self.phase("randomizing", 2 * self.scanned.drawn))
         manifest = message.manifest  # the older digests as they were checked
         if not added:
-            self._put_manifest(self._stage_manifest(manifest))
+            self._put(manifest)
             return manifest, 0
         listed = ListedBatch.of(
             staged,
             target.relative_to(message.path).as_posix(),
             lambda path: LabelsFile(path, message.header, message.mechanism).count_written(),
         )
-        manifest = replace(manifest, files=(*manifest.files, *listed.files))
-        staged_manifest = self._stage_manifest(manifest)
-        self.keys.put(replace(begun, pending_part=listed.sha256))
+        manifest = self._with_card(replace(manifest, files=(*manifest.files, *listed.files)))
+        manifest.content(
+            self.signing
+        )  # raises an error for a manifest that is too long, before anything is put in place
+        self.keys.put(replace(begun, pending_part=listed.sha256, pending_papers=manifest.papers))
         target.parent.mkdir(exist_ok=True)
         publish(staged, target)
         flush(message.path)
-        self._put_manifest(staged_manifest)
+        self._put(manifest)
         return manifest, added
 
     def _state_after(self, begun: KeptRelease, target: Path) -> str:
@@ -257,7 +272,8 @@ class _Batch:
             return "The batch is there but perhaps not listed, and until then readers refuse the message"
         if self.kept.pending is None:
             try:
-                self.keys.put(replace(begun, pending=None, pending_part=None))
+                back = replace(begun, pending=None, pending_part=None, pending_papers=(), batches=begun.batches[:-1])
+                self.keys.put(back)
             except (
                 LabelDPError,
                 OSError,
@@ -268,16 +284,24 @@ class _Batch:
                 return "The message is as it was"
         return "The message is as it was, and takes no other batch before this one"
 
-    def _stage_manifest(self, manifest: Manifest) -> Path:
-        staged = self.hidden / MANIFEST
-        staged.write_bytes(manifest.content(self.signing))
-        return staged
+    def _with_card(self, manifest: Manifest) -> Manifest:
+        """Write the card of the message with all its batches to the hidden place, and return the manifest with its digest."""
+        message, staged = self.message, self.hidden / CARD
+        card = message_card(message.mechanism, message.header, manifest.records, last_batch=today())
+        staged.write_bytes(card.text().encode())
+        new = ListedFile.of(staged, CARD)
+        return replace(manifest, files=tuple(new if file.name == CARD else file for file in manifest.files))
 
-    def _put_manifest(self, staged: Path) -> None:
-        """Put a manifest into the message, unless it is there already. Readers see the old one or the new one."""
-        place = self.message.path / MANIFEST
-        if staged.read_bytes() != place.read_bytes():
-            replace_file(staged, place)
+    def _put(self, manifest: Manifest) -> None:
+        """Put a new card, if there is one, and then the manifest into the message, unless they are there already.
+
+        Readers refuse the message between the two, as they have done since the batch was put there.
+        """
+        (self.hidden / MANIFEST).write_bytes(manifest.content(self.signing))
+        for name in (CARD, MANIFEST):
+            staged, place = self.hidden / name, self.message.path / name
+            if staged.exists() and not (place.is_file() and staged.read_bytes() == place.read_bytes()):
+                replace_file(staged, place)
 
     def _record(self, kept: KeptRelease, manifest: Manifest) -> None:
         """Record the release with this manifest in place, its new persons, and nothing begun."""
@@ -292,6 +316,7 @@ class _Batch:
                 signed_by=None if self.signing is None else self.signing.verify_key.fingerprint,
                 pending=None,
                 pending_part=None,
+                pending_papers=(),
             )
         )
 
@@ -326,17 +351,20 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             "added. Make a new release with --id"
         )
     signed_by = None if message.signature is None else message.signature.key
-    if kept.papers and kept.papers != message.manifest.papers:
-        raise InvalidInput(
-            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
-            "message as it was"
-        )
+    if kept.papers and kept.papers[0] != message.manifest.papers[0]:
+        raise _changed(message.path, LABELS.description, key_file)
     if kept.signed_by not in (None, signed_by):
         raise InvalidInput(
             f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
-            "somebody changed it. Use the message as it was"
+            "someone changed it. Use the message as it was"
         )
     return kept
+
+
+def _changed(message: Path, name: str, key_file: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{message} has another {name} than {key_file} recorded: it was changed. Use the message as it was"
+    )
 
 
 def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
@@ -364,11 +392,6 @@ def _check_columns(message: Message, labels: LabelInput) -> Domain:
         raise InvalidInput(
             f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
-        )
-    if message.header.persons is not None and message.header.persons.shared:
-        raise InvalidInput(
-            f"{message.path} was released together with other labels of the same persons, and a batch for one of them alone could give a "
-            "person labels in two messages: nothing can be added. Make a new release of all labels"
         )
     person = None if message.header.persons is None else message.header.persons.column
     if labels.person_column != person:
@@ -400,6 +423,52 @@ def _chosen(persons: PersonUnit, scanned: Scan, served: list[Words]) -> Scan:
             f"recognised. Convert the column {persons.column!r} first"
         )
     return scanned.choose(persons.entries, served)
+
+
+def _sharing(message: Message, kept: KeptRelease, labels: LabelInput) -> LabelInput:
+    """Return the labels as those of one of several columns, if the message shares its persons with others."""
+    if message.header.persons is None or not message.header.persons.shared:
+        return labels
+    found = shared_release(kept)
+    if found is None or not isinstance(labels, ArrowInput):
+        raise InvalidInput(
+            f"{message.path} was released together with other labels of the same persons: add to it from files on one machine (--engine arrow)"
+        )
+    own = message.header.persons.shared.index(found[1])
+    return replace(labels, shared=SharedPersons(found[2], own))
+
+
+def _shared_batches(message: Message, kept: KeptRelease, keys: KeyFile, scanned: Scan) -> tuple[str, ...]:
+    """Return the fingerprints of all later batches with this one. Raise `InvalidInput` unless all messages that share the persons get the same.
+
+    Entries of a new person are chosen among all label columns of the batch. With another batch, the person could get a label in two messages.
+    """
+    assert message.header.persons is not None, "the message has persons"
+    assert scanned.persons is not None, "and so has the batch"
+    before = kept.batches if kept.pending is None else kept.batches[:-1]
+    now = (*before, scanned.persons.fingerprint)
+    group = shared_release(kept)
+    known = {
+        found[1]: other
+        for other in keys.releases
+        if (found := shared_release(other)) and group and found[0] == group[0]
+    }
+    for label in message.header.persons.shared:
+        folder, other = message.path.parent / label, known.get(label)
+        if other is None or not (folder / MANIFEST).is_file():
+            raise InvalidInput(
+                f"{message.path} shares its persons with the label {label!r}, and {folder} is not there or not finished. Keep all messages of "
+                "one release in one folder, and finish the release with the same privatize command first"
+            )
+        there = _digests(read_manifest(folder, LABELS)[0])
+        if there not in (other.parts, (*other.parts, other.pending_part)):
+            raise InvalidInput(_other_copy(folder, keys.path, len(there), len(other.parts)))
+        if other.batches[: len(before)] != before or other.batches[len(before) :] not in ((), now[-1:]):
+            raise InvalidInput(
+                f"the messages next to {message.path} do not have the same batches: {folder} has or needs another one. Apply the same file, with "
+                "the same persons and ids, to all of them before the next one"
+            )
+    return now
 
 
 def _other_ids(labels: LabelInput, kind: str) -> str:

@@ -23,19 +23,19 @@ MOST_PARTITIONS = 1000
 """The most columns of cell numbers. Each gets an equal part of ε, so that even a few of them are many."""
 
 SUMMED_CELLS = 1_000_000
-"""The most cells of all columns together. Drawing noise for so many takes 10 to 30 s, after the charge."""
+"""The most cells of all columns together. Drawing noise for all of them takes 10 to 30 s, after the charge."""
 
 MOST_NUMBERS = 1 << 31
 """A file with more numbers than this is not read: they must fit into memory."""
 
 PER_LABEL = 100
-"""A file with more records than so many for each label is not read, unless they are few. Nearly all would go unanswered."""
+"""A file with more records than this for each label is not read, unless they are few. Nearly all would go unanswered."""
 
 FEW_RECORDS = 1_000_000
-"""So many records are read, however few labels there are."""
+"""The number of records that are read even if there are few labels."""
 
 READ_AT_ONCE = 1 << 24
-"""Columns are read as they are and kept as small integers. About so many numbers are read at once."""
+"""Columns are read as they are and kept as small integers. This is about the number of values that are read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ def _check_schema(schema: pa.Schema, path: Path) -> None:
 
 
 def _read(parquet: pq.ParquetFile, names: list[str], rows: int, path: Path) -> list[pa.Array]:
-    """These columns, each with as many rows as the footer says."""
+    """Return these columns, each with the number of rows in the footer."""
     table = parquet.read(names)
     if table.num_rows != rows:
         raise InvalidInput(f"{path} is damaged: a column has other than {rows:,} rows. Copy the file again")
@@ -245,7 +245,7 @@ def _numbers(column: pa.Array, name: str, path: Path) -> np.ndarray:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise InvalidInput(
-            f"{path}: the column {name!r:.60} has no number in row {row} (rows count from 0). Ask for cells that labeldp cells wrote"
+            f"{path}: the column {name!r:.60} has no number in row {row + 1} (rows count from 1). Ask for cells that labeldp cells wrote"
         )
     numbers = np.asarray(column)
     low, high = int(numbers.min()), int(numbers.max())

@@ -14,11 +14,12 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from labeldp.artifact.card import Card
 from labeldp.artifact.manifest import seal
 from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import os_reason, publish, staging
@@ -45,11 +46,11 @@ class Ready:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a draw gives: its proven cost, the texts of the description and the card, and a function that counts the rows of a data file."""
+    """What a draw gives: its proven cost, the text of the description, the card, and a function that counts the rows of a data file."""
 
     epsilon: Fraction
     description: str
-    card: str
+    card: Card
     count: Callable[[Path], int]
     value: Any
 
@@ -164,7 +165,8 @@ def _draw_and_publish(
                 f"the release would cost ε = {decimal_text(drawn.epsilon)}, but only ε = {decimal_text(account.epsilon)} was "
                 "charged. Nothing was released. This is a bug: please report it"
             )
-        papers = drawn.description, drawn.card
+        card = replace(drawn.card, dataset=account.dataset, date=account.date, release=charge.id)
+        papers = drawn.description, card.text()
         seal(folder, job.kind, charge.id, drawn.epsilon, papers, drawn.count, signing)
         if job.kind.resumable:
             account.record(charge.id, folder)

@@ -11,10 +11,14 @@ from labeldp.arrays import as_numpy, offending_rows
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described
-from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, parts_of
+from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, Weighting, parts_of
+from labeldp.release.randomizer import numbered_persons
 
 FINE_CELLS = 2**20 + 1
 """The grid of a domain that has none. A fine one costs nothing, since the noise of a sum does not depend on it."""
+
+WIDEST_WEIGHTED = 1 << 39
+"""The most grid points times the weight of a person, so that weighted sums against signs are exact."""
 
 MOST_SIGNS = 1 << 16
 """The most columns of signs in one answer."""
@@ -23,23 +27,43 @@ MOST_SIGNS = 1 << 16
 class HeldLabels:
     """The labels of an experiment in grid units, clipped to a range that can only narrow.
 
+    With persons, every sum and count is weighted, so that all rows of a person weigh no more than `weight`.
+
     Privacy
     -------
     Every method returns exact sums, which are as sensitive as the labels.
     """
 
-    def __init__(self, labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange) -> None:
+    def __init__(
+        self, labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange, persons: Any = None
+    ) -> None:
         check_out_of_range(out_of_range)
         bounds = Domain.of(domain)
         values = bounds.check(labels, out_of_range)
         require_several(values.size)
         self.domain = on_grid(bounds)
         self.records: int = values.size
-        require_room(self.records, self.domain)
+        self.weighting: Weighting | None = None
+        self.weights: Integers | None = None
+        if persons is not None:
+            self.weighting, self.weights = Weighting.of(numbered_persons(persons, self.records))
+            if self.domain.count * self.weighting.each > WIDEST_WEIGHTED:
+                raise InvalidInput("sums of persons need a domain with fewer cells: give it a million or fewer")
+        require_room(self.total, self.domain)
         self.lower, self.upper = 0, self.domain.count - 1
         self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
         self.residuals = False
         self._labels = self.units
+
+    @property
+    def weight(self) -> int:
+        """The weight of a person, or 1 where a record is the unit of privacy."""
+        return 1 if self.weighting is None else self.weighting.each
+
+    @property
+    def total(self) -> int:
+        """The weight of all rows."""
+        return self.records if self.weighting is None else self.weighting.total
 
     def clip(self, lower: int, upper: int) -> None:
         """Clip all units to a range within the present one."""
@@ -51,7 +75,7 @@ class HeldLabels:
                 f"a clip can only narrow: its ends must lie in order from {self.lower:,} to {self.upper:,}, got {described(lower)} "
                 f"and {described(upper)}"
             )
-        # In this order: if an interrupt comes in between, noise is too wide. The other way round it would be too narrow.
+        # In this order: if an interrupt comes in between, noise is too wide. The other way around it would be too narrow.
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
 
@@ -76,17 +100,21 @@ class HeldLabels:
         self.residuals, self.lower, self.upper = True, -int(reach), int(reach)
 
     def histogram(self, parts: int) -> Integers:
-        """The number of labels in each of so many equal parts of the grid."""
-        counts = np.bincount(parts_of(self.units, parts, self.domain.count), minlength=parts)
-        return counts.astype(np.int64)
+        """The number, or the weight, of labels in each of `parts` equal parts of the grid."""
+        return self._counted(parts_of(self.units, parts, self.domain.count), parts)
+
+    def _counted(self, codes: NDArray[np.integer], size: int) -> Integers:
+        """The number of records in each cell, or their weight."""
+        return np.bincount(codes, self.weights, minlength=size).astype(np.int64)
 
     def over_cells(self, codes: list[NDArray[np.integer]], sizes: tuple[int, ...]) -> tuple[Integers, Integers]:
         """For each cell the sum of (unit − lower end of the clip) and the number of records, one partition after the other."""
         sums = [np.zeros(size, np.int64) for size in sizes]
+        above = self.units - self.lower if self.weights is None else (self.units - self.lower) * self.weights
         for one, partition in zip(sums, codes, strict=True):
-            add_over_cells(one, partition, self.units, self.lower)
-        counts = [np.bincount(one, minlength=size) for one, size in zip(codes, sizes, strict=True)]
-        return np.concatenate(sums), np.concatenate(counts).astype(np.int64)
+            add_over_cells(one, partition, above, 0)
+        counts = [self._counted(one, size) for one, size in zip(codes, sizes, strict=True)]
+        return np.concatenate(sums), np.concatenate(counts)
 
     def against_signs(self, signs: NDArray[np.integer]) -> tuple[Integers, Integers]:
         """Per column the sum of sign·(unit − centre), and the sum of the signs. Refuses anything but ±1."""
@@ -94,7 +122,7 @@ class HeldLabels:
             if (abs(signs[rows]) != 1).any():
                 bad = np.any((signs != 1) & (signs != -1), axis=1)
                 raise InvalidInput(f"signs must be +1 or −1: {offending_rows(bad)} not")
-        sums, counts = signed_sums(self.units, signs, centre_of(self.lower, self.upper))
+        sums, counts = signed_sums(self.units, signs, centre_of(self.lower, self.upper), self.weights)
         return sums, counts
 
 

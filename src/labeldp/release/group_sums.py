@@ -1,7 +1,8 @@
 """Noisy sums by group, of several bounded numbers for each record or of its place in a histogram, with the exact ε that they cost.
 
 `score` and `report` are made of them. Groups are public and every record is in one of them, so a label touches the sums of one group only and
-groups cost nothing. Sums of numbers get cube noise, which is as small for several of them as Laplace noise would be for half as many.
+groups cost nothing. Where a person is the unit of privacy, rows are weighted (`Rows`), so that all labels of a person move the sums no more
+than one label does otherwise. Sums of numbers get cube noise, which is as small for several of them as Laplace noise would be for half as many.
 """
 
 from __future__ import annotations
@@ -24,8 +25,73 @@ from labeldp.release.sums_draw import SumsBudget, noise_scale
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 UNITS = 2**18
-"""A number becomes a whole number from 0 to this, so that its rounding is far smaller than any noise."""
+"""The weight of a record, or of all rows of a person together. A number becomes a whole number from 0 to its weight."""
 KINDS = ("numbers", "histograms")
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that are summed, in parts: all rows of one person in one group, or each row by itself without persons. All of it is public.
+
+    The parts of a person weigh at most `UNITS` together, each in proportion to its number of rows. Numbers of a part are averaged before
+    they are summed. If all labels of a person are replaced, the changes of all sums, each in units of its part's weight, add up to
+    `UNITS` at the most.
+
+    Attributes
+    ----------
+    used : array of int64
+        The numbers of the rows that are in a group. All other attributes are about these.
+    codes : array of int64
+        The group of each row.
+    persons : array of int64 or None
+        The number of each row's person.
+    parts : array of int64
+        The part of each row.
+    sizes, weights, groups : array of int64
+        The number of rows, the weight and the group of each part.
+    """
+
+    used: Codes
+    codes: Codes
+    persons: Codes | None
+    parts: Codes
+    sizes: Codes
+    weights: Codes
+    groups: Codes
+
+    @classmethod
+    def of(cls, codes: Codes, persons: Codes | None = None) -> Rows:
+        """Return rows with these groups, from 0; −1 leaves a row out. Raise `InvalidInput` for a person with too many rows."""
+        used = np.flatnonzero(codes >= 0)
+        codes = codes[used]
+        if persons is None:
+            ones = np.ones(used.size, np.int64)
+            return cls(used, codes, None, np.arange(used.size), ones, UNITS * ones, codes)
+        persons = persons[used]
+        groups = int(codes.max(initial=0)) + 1
+        found, parts, sizes = np.unique(persons * groups + codes, return_inverse=True, return_counts=True)
+        owned = np.bincount(persons)
+        if owned.max(initial=0) > UNITS:
+            raise InvalidInput(
+                f"one person has {owned.max():,} rows, and {UNITS:,} can be weighted: is the column of persons the right one? If so, leave some "
+                "rows of this person out"
+            )
+        weights = UNITS * sizes // owned[found // groups]
+        return cls(used, codes, persons, parts, sizes, weights, found % groups)
+
+    def means(self, numbers: Floats) -> Floats:
+        """Return the mean of a number of each row over each part."""
+        return numbers if self.persons is None else np.bincount(self.parts, numbers) / self.sizes
+
+    def group_means(self, numbers: Floats) -> Floats:
+        """Return the weighted mean of a number of each row over each group."""
+        return np.bincount(self.groups, self.weights * self.means(numbers)) / self.group_weights()
+
+    def group_weights(self) -> Codes:
+        """Return the weight of each group."""
+        return np.bincount(self.groups, self.weights).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +101,7 @@ class GroupSums:
     Attributes
     ----------
     kind : {"numbers", "histograms"}
-        Sums of numbers that were mapped from their public ends to 0 … `UNITS`; or the numbers of labels in the cells of a grid.
+        Sums of numbers that were mapped from their public ends to 0 … weight; or the weights of the labels in the cells of a grid.
     values : array of int64 of shape (groups, questions)
         The noisy sums.
     scale : float
@@ -43,6 +109,8 @@ class GroupSums:
         numbers, and to e^(−|z|/scale) for each count.
     counts : array of int64
         The number of records in each group, which is public.
+    weights : array of int64
+        The weight of each group: `UNITS` for each record, or at most that for each person. It is public too.
     ends : array of float64 of shape (groups, questions, 2)
         The public ends of each number; for histograms those of each cell.
     """
@@ -51,6 +119,7 @@ class GroupSums:
     values: NDArray[np.int64]
     scale: float
     counts: NDArray[np.int64]
+    weights: NDArray[np.int64]
     ends: Floats
 
     def __post_init__(self) -> None:
@@ -61,6 +130,12 @@ class GroupSums:
             raise InvalidInput(
                 "noisy sums by group need the number of records of each group and the ends of each number"
             )
+        if (
+            self.weights.shape != shape[:1]
+            or not (self.weights > 0).all()
+            or (self.weights > UNITS * self.counts).any()
+        ):
+            raise InvalidInput("noisy sums by group need the weight of each group")
         if not np.isfinite(self.ends).all() or (self.ends[..., 0] > self.ends[..., 1]).any():
             raise InvalidInput("the ends of noisy sums must be finite numbers in order")
         if not 0 < self.scale <= WIDEST or self.sensitivity > MAX_EPSILON * Fraction(self.scale):
@@ -72,8 +147,17 @@ class GroupSums:
 
     @property
     def sensitivity(self) -> int:
-        """The most by which replacing one label changes the exact sums: in their maximum for numbers, added up for histograms."""
-        return UNITS if self.kind == "numbers" else 2
+        """The most by which replacing one label, or all of a person, changes the exact sums.
+
+        It is that of the largest change in each group for numbers, added up over groups, and of all changes added up for histograms.
+        """
+        return UNITS if self.kind == "numbers" else 2 * UNITS
+
+    def check_unit(self, persons: int | None) -> None:
+        """Raise `InvalidInput` unless the weights are those of records, or can be those of this number of persons."""
+        fits = self.weights == UNITS * self.counts if persons is None else self.weights <= UNITS * persons
+        if not fits.all():
+            raise InvalidInput("the weights of noisy sums do not fit the unit of privacy")
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -88,8 +172,13 @@ class GroupSums:
         )
 
     @property
+    def sizes(self) -> Floats:
+        """The number of records of each group, or that of persons to which its weight is equal."""
+        return self.weights / UNITS
+
+    @property
     def _unit(self) -> Floats:
-        return (self.ends[..., 1] - self.ends[..., 0]) / (UNITS * self.counts[:, None])
+        return (self.ends[..., 1] - self.ends[..., 0]) / self.weights[:, None]
 
     @property
     def means(self) -> Floats:
@@ -108,6 +197,7 @@ class GroupSums:
             "scale": self.scale,
             "epsilon": str(self.epsilon_exact),
             "counts": [str(one) for one in self.counts.tolist()],
+            "weights": [str(one) for one in self.weights.tolist()],
             "values": [[str(one) for one in row] for row in self.values.tolist()],
             "ends": self.ends.tolist(),
         }
@@ -121,6 +211,7 @@ class StoredGroupSums:
     scale: float
     epsilon: str
     counts: list[Any]
+    weights: list[Any]
     values: list[Any]
     ends: list[Any]
 
@@ -129,9 +220,8 @@ class StoredGroupSums:
         try:
             ends = np.array(self.ends, np.float64)
             rows = [stored_integers(row, "values") for row in self.values]
-            made = GroupSums(
-                self.kind, np.array(rows, np.int64), self.scale, stored_integers(self.counts, "counts"), ends
-            )
+            counts, weights = stored_integers(self.counts, "counts"), stored_integers(self.weights, "weights")
+            made = GroupSums(self.kind, np.array(rows, np.int64), self.scale, counts, weights, ends)
         except (TypeError, ValueError):
             raise InvalidInput("the noisy sums by group are damaged") from None
         if made.to_record() != vars(self):
@@ -149,60 +239,57 @@ def check_numbers(questions: int, records: int, epsilon: Fraction) -> None:
 
 
 def draw_numbers(
-    budget: SumsBudget, numbers: Sequence[Floats], ends: Floats, codes: NDArray[np.int64], epsilon: Fraction
+    budget: SumsBudget, numbers: Sequence[Floats], ends: Floats, rows: Rows, epsilon: Fraction
 ) -> GroupSums:
-    """Sum numbers, each one column for all records, over groups, with cube noise for the questions of each group.
+    """Sum numbers over groups, with cube noise for the questions of each group.
 
     Parameters
     ----------
     budget : SumsBudget
         What pays for it.
     numbers : sequence of array of float64
-        For each question a number for each record, a function of its label and of public numbers.
+        For each question a number for each part (`Rows.means`), a function of its labels and of public numbers.
     ends : array of float64 of shape (groups, questions, 2)
         Public bounds of the numbers. Numbers outside are moved to them.
-    codes : array of int64
-        The group of each record. −1 leaves a record out.
+    rows : Rows
+        The parts with their groups and weights.
     epsilon : Fraction
         What the sums may cost.
     """
     asked = budget.share(epsilon)
     scale = noise_scale(UNITS, asked)
     check_cube(len(numbers), scale)
-    used = codes >= 0
-    where, groups = codes[used], len(ends)
+    where, groups = rows.groups, len(ends)
     exact = np.zeros((len(numbers), groups), np.int64)
     for question, column in enumerate(numbers):
         low, high = ends[where, question].T
         width = np.where(high > low, high - low, 1.0)
-        units = np.clip(np.rint((column[used] - low) / width * UNITS), 0, UNITS).astype(np.int64)
+        units = np.clip(np.rint((column - low) / width * rows.weights), 0, rows.weights).astype(np.int64)
         units[high <= low] = 0
         add_over_cells(exact[question], where, units, 0)
     budget.remaining -= UNITS / Fraction(scale)
     noise = np.array([cube_noise(len(numbers), scale) for _ in range(groups)])
-    return GroupSums("numbers", _cut(exact.T + noise), scale, np.bincount(where, minlength=groups), ends)
+    return GroupSums("numbers", _cut(exact.T + noise), scale, np.bincount(rows.codes), rows.group_weights(), ends)
 
 
 def draw_histograms(
-    budget: SumsBudget,
-    cells: NDArray[np.int64],
-    ends: Floats,
-    codes: NDArray[np.int64],
-    groups: int,
-    epsilon: Fraction,
+    budget: SumsBudget, cells: NDArray[np.int64], ends: Floats, rows: Rows, epsilon: Fraction
 ) -> GroupSums:
-    """Count labels by group and cell, with Laplace noise of scale 2/ε: replacing a label moves two counts of its group by one.
+    """Add up the weights of labels by group and cell, with Laplace noise: replacing a label moves two sums of its group by its weight.
 
-    `cells` has the cell of each label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`.
+    `cells` has the cell of each row's label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`.
     """
     asked = budget.share(epsilon)
-    scale = noise_scale(2, asked)
-    size, used = len(ends), codes >= 0
-    exact = np.bincount(codes[used] * size + cells[used], minlength=groups * size).astype(np.int64)
-    budget.remaining -= 2 / Fraction(scale)
-    noisy = _cut(add_laplace(exact, scale)).reshape(groups, size)
-    counts = np.bincount(codes[used], minlength=groups)
-    return GroupSums("histograms", noisy, scale, counts, np.broadcast_to(ends, (groups, size, 2)))
+    scale = noise_scale(2 * UNITS, asked)
+    counts, size = np.bincount(rows.codes), len(ends)
+    exact = np.zeros(counts.size * size, np.int64)
+    found = Rows.of(rows.codes * size + cells, rows.persons)  # its weights depend on labels, those of `rows` do not
+    add_over_cells(exact, found.groups, found.weights, 0)
+    budget.remaining -= 2 * UNITS / Fraction(scale)
+    noisy = _cut(add_laplace(exact, scale)).reshape(counts.size, size)
+    return GroupSums(
+        "histograms", noisy, scale, counts, rows.group_weights(), np.broadcast_to(ends, (counts.size, size, 2))
+    )
 
 
 def _cut(noisy: NDArray[np.int64]) -> NDArray[np.int64]:

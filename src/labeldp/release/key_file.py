@@ -34,11 +34,13 @@ class KeptRelease:
 
     `parts` are the digests of the batches in the message, that of the first batch from before it was put in place. `pending` is the fingerprint of a batch that was begun and not
     recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
-    the digest of that file, once it was drawn and before it was put into the message. `ledger` is true if the release was
+    the digest of that file, once it was drawn and before it was put into the message, and `pending_papers` are `papers` with the
+    new card. `ledger` is true if the release was
     charged to a ledger, which then has to know of later batches. `papers` are the digests of
     `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
-    these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that. `served` are the
-    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy.
+    these `apply` notices what someone changed in a message, or that its signature is gone, and does not sign that. `served` are the
+    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy. Where several labels
+    share the persons, `batches` are the fingerprints of persons and ids of later batches, that of a begun one included.
     """
 
     id: str
@@ -51,9 +53,11 @@ class KeptRelease:
     pending: str | None = None
     ledger: bool = False
     pending_part: str | None = None
+    pending_papers: tuple[str, ...] = ()
     papers: tuple[str, ...] = ()
     signed_by: str | None = None
     served: tuple[str, ...] = ()
+    batches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.id):

@@ -120,7 +120,7 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
 
 def _is_informative(counts: Answer, records: int) -> bool:
     """Whether a histogram is more than noise: the noise of all counts together is small compared with the number of records."""
-    return counts.scale * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
+    return counts.scale / counts.weight * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
 
 
 def whole_range(domain: Domain) -> LabelRange:
@@ -145,10 +145,11 @@ def part_places(counts: Answer) -> tuple[Integers, Integers, Floats]:
 
 def _masses(counts: Answer, records: int, parts: int) -> Floats:
     """The probabilities of the parts, without the even spread that `unimodal_masses` adds: here it would look like a tail."""
-    if counts.scale == 0:
-        return np.asarray(counts.values / records)
-    even = min(1.0, counts.scale / records)
-    masses = unimodal_masses(counts.values, records, counts.scale) - even / parts
+    scale = counts.scale / counts.weight
+    if scale == 0:
+        return np.asarray(counts.sums / counts.sums.sum())
+    even = min(1.0, scale / records)
+    masses = unimodal_masses(counts.sums, records, scale) - even / parts
     masses = np.maximum(masses, 0)
     return np.asarray(masses / masses.sum()) if masses.sum() > 0 else np.full(parts, 1 / parts)
 
@@ -164,9 +165,9 @@ def _tail(beyond: Floats, masses: Floats) -> float:
 
 def first_look(queries: SumQueries) -> LabelRange:
     """Ask for a histogram of the labels, and clip them to where it shows them."""
-    budget = histogram_share(queries.remaining, queries.records)
-    counts = queries.histogram(histogram_parts(queries.domain, queries.records, budget), budget)
-    found = label_range(counts, queries.records, float(queries.remaining))
+    budget = histogram_share(queries.remaining, queries.size)
+    counts = queries.histogram(histogram_parts(queries.domain, queries.size, budget), budget)
+    found = label_range(counts, queries.size, float(queries.remaining))
     queries.clip(*found.clip)
     return found
 
@@ -177,7 +178,7 @@ def clip_text(sums: PrivateSums) -> str:
     clip, domain = others[-1].clip, sums.domain
     if clip == (0, domain.count - 1):
         return ""
-    found = range_within(clip, counts, sums.records)
+    found = range_within(clip, counts, sums.size)
     low, high = (plain(domain.lower + end * domain.step) for end in clip)
     mean = float(found.unclipped(np.array([found.mean]))[0])
     return (

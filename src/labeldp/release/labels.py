@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.artifact.description import Header, PersonUnit, describe, privacy_card_text, total_epsilon
+from labeldp.artifact.card import message_card
+from labeldp.artifact.description import Header, PersonUnit, describe, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, check_id_name
 from labeldp.artifact.manifest import read_manifest
 from labeldp.artifact.reader import Message
@@ -131,7 +132,7 @@ def privatize(
         depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
     sign_key : str or Path, optional
         Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it, and
-        whoever has the public key can tell that it is yours and as you sent it.
+        anyone with the public key can check that it is yours and unchanged.
     phase : callable, optional
         For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
         that is called with the number of rows done since the last call.
@@ -148,7 +149,7 @@ def privatize(
     InsufficientBudget
         If the ledger has less than ε left for the dataset. This is checked before a label is read.
     LabelDPError
-        If the message cannot be written. The text says what was charged and how to go on.
+        If the message cannot be written. The text states what was charged and how to go on.
 
     Warns
     -----
@@ -166,7 +167,7 @@ def privatize(
     The message is ε-label-DP for replacing one label, with the ε of `randomizer`. If the source has a column of persons, it is so for
     replacing all labels of one person; which rows exist and whom they belong to is not protected. It is charged to the ledger
     before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
-    are in the message as they are. Without an id column they are the row numbers, so the message shows the order of the input:
+    are in the message unchanged. Without an id column they are the row numbers, so the message shows the order of the input:
     if that order follows the labels, it reveals them, and ε does not cover it.
 
     Examples
@@ -320,7 +321,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         return Drawn(
             header.entries * total_epsilon(mechanism),
             describe(mechanism, header),
-            privacy_card_text(mechanism, header),
+            message_card(mechanism, header, ready.records),
             lambda path: LabelsFile(path, header, mechanism).count_written(),
             (mechanism, ready.records),
         )
@@ -328,7 +329,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
     def earlier(
         self, out: Path, signing: SigningKey | None, account: Account
     ) -> Callable[[LabelsReady], tuple[Charge, tuple[FiniteMechanism, int]]]:
-        """Open the message that is there already, which must be known and have the requested signature."""
+        """Open the existing message, which must be known and have the requested signature."""
         try:
             found = Message.open(out)
         except InvalidInput:
@@ -357,7 +358,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             )
         asked = self._header(known.id, ready, account)
         for name, has in vars(message.header).items():
-            if has != (wanted := getattr(asked, name)):
+            if has != (wanted := getattr(asked, name)) and name not in ("dataset", "date"):
                 raise InvalidInput(
                     f"{message.path} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not "
                     "overwritten: repeat the command as it was, or choose another --out, which makes a new release"
@@ -396,6 +397,8 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             else PersonUnit(
                 column, found.kind, ready.plan.entries, () if self.sharing is None else self.sharing.labels
             ),
+            dataset=account.dataset,
+            date=account.date,
         )
 
     def _settings(self, scanned: Scan, plan: Plan) -> str:

@@ -63,7 +63,7 @@ class Verification:
     Attributes
     ----------
     head : str
-        The hash of the last entry, which represents the whole journal. Note it where those who can write the ledger cannot
+        The hash of the last entry, which represents the whole journal. Note it where people who can write the ledger cannot
         change it, and give it to a later check as `expect`.
     entries : int
         How many entries the journal has.
@@ -325,7 +325,7 @@ class Ledger(Tabular):
         input_hmac: str | None = None,
         request: str | None = None,
     ) -> Release:
-        """Charge a new release to a dataset, for good.
+        """Charge a new release to a dataset permanently.
 
         Call this before anything is drawn from the labels, the private prior included. Give `key_check` and `input_hmac`
         if the release shall be resumable.
@@ -625,7 +625,7 @@ class Ledger(Tabular):
 
         Notes
         -----
-        The check finds a change by someone who does not write the rest of the chain anew. A ledger that was rewritten as a
+        The check finds a change by someone who does not rewrite the rest of the chain. A ledger that was rewritten as a
         whole, or replaced by an older copy, passes unless `expect` is given: note the head elsewhere after each release.
 
         Examples
@@ -693,6 +693,11 @@ def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def today() -> str:
+    """Return the date in UTC, by the clock of the ledger."""
+    return _now()[:10]
 
 
 def _prove(release: Release, entry: int, sha256: str) -> None:

@@ -33,9 +33,9 @@ class Dataset:
     spent : Fraction
         The ε of all charged releases, committed or not.
     releases : int
-        How many releases were charged.
+        How many releases were charged. Several labels under one charge count once.
     uncommitted : int
-        How many of them were not finished. Kinds that are drawn at once, such as sums, do not count.
+        How many messages were not finished. Kinds that are drawn at once, such as sums, do not count.
     created_at : datetime
         When the dataset was entered.
     unit : {"record", "person"}
@@ -169,7 +169,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         spent=sum(
             (_amount(charge["epsilon"]) * charge["times"] for charge in charges if charge["charged"]), Fraction(0)
         ),
-        releases=sum(charge["times"] for charge in charges),
+        releases=sum(charge["times"] for charge in charges if charge["charged"]),
         uncommitted=sum(
             charge["times"] for charge in charges if charge["state"] == "reserved" and _kind(charge["kind"]).resumable
         ),

@@ -23,10 +23,56 @@ LARGEST_SUM = 2**61
 MOST_SUMS = 10_000_000
 """The most sums in one answer."""
 
+MOST_WEIGHT = 2**18
+"""The largest weight of a person, and the most rows of one."""
+LEAST_PER_ROW = 64
+"""A row weighs at least this, if the largest weight allows it, so that at most 1/64 of a person's weight is lost by rounding."""
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How rows are weighted where a person is the unit of privacy. It is public.
+
+    Attributes
+    ----------
+    persons : int
+        The number of persons.
+    each : int
+        The weight of a person: a row of a person with k rows weighs ``each // k``, so that all of them weigh at most `each`.
+    total : int
+        The weight of all rows.
+    """
+
+    persons: int
+    each: int
+    total: int
+
+    def __post_init__(self) -> None:
+        if not (self.persons >= 2 and 1 <= self.each <= MOST_WEIGHT and 2 <= self.total <= self.persons * self.each):
+            raise InvalidInput("the weights of persons are damaged")
+
+    @classmethod
+    def of(cls, persons: NDArray[np.int64]) -> tuple[Weighting, NDArray[np.int64]]:
+        """Return the weighting for the number of each row's person, from 0, and the weight of each row."""
+        owned = np.bincount(persons)
+        each = cls.weight_for(int(owned.max()))
+        weights = (each // owned)[persons]
+        return cls(owned.size, each, int(weights.sum())), weights
+
+    @staticmethod
+    def weight_for(most: int) -> int:
+        """Return the weight of a person, where a person has at most this number of rows."""
+        if most > MOST_WEIGHT:
+            raise InvalidInput(
+                f"one person has {most:,} rows, and {MOST_WEIGHT:,} can be weighted: is the column of persons the right one? If so, leave "
+                "some rows of this person out"
+            )
+        return min(MOST_WEIGHT, 1 << (LEAST_PER_ROW * most - 1).bit_length())
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(ReprMixin):
-    """Noisy sums of labels: what one question to `SumQueries` was answered with. Holds no label.
+    """Noisy sums of labels: what one question to `SumQueries` was answered with. Contains no label.
 
     A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g
     unit.
@@ -37,14 +83,14 @@ class Answer(ReprMixin):
         Counts of labels in equal parts of the grid; sums of (unit − clip[0]) over the cells of partitions; or sums of
         sign·(unit − centre), where centre is (clip[0] + clip[1]) // 2.
     values : array of int64
-        The noisy numbers. Those of several partitions stand one after the other.
+        The noisy numbers. Those of several partitions follow one another.
     scale : float
         The scale of the noise, or 0.0 if there is none: noise z has a probability proportional to e^(−|z|/scale) for each
         number, and for signs to e^(−max|z|/scale) for all together.
     clip : tuple of (int, int)
         The range to which units were clipped.
     counts : array of int64
-        What is public beside each number: the grid points in the part, the records in the cell, or the sum of the column's
+        What is public next to each number: the grid points in the part, the records in the cell, or the sum of the column's
         signs.
     sizes : tuple of int
         The number of parts, of cells in each partition, or of columns.
@@ -52,6 +98,9 @@ class Answer(ReprMixin):
         The bounds and the grid.
     grain : int
         In how many steps a unit is divided, which is more than 1 for signs only.
+    weight : int
+        The weight of a person, where that is the unit of privacy, and 1 where it is a record. Values and counts of records are in
+        steps of 1/weight.
     residuals : bool
         Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then a range of
         such differences. Not for histograms.
@@ -72,6 +121,7 @@ class Answer(ReprMixin):
     sizes: tuple[int, ...]
     domain: Domain
     grain: int = 1
+    weight: int = 1
     residuals: bool = False
 
     def __post_init__(self) -> None:
@@ -94,6 +144,8 @@ class Answer(ReprMixin):
             object.__setattr__(self, name, frozen(numbers))
         if self.grain < 1 or (self.grain > 1 and self.kind != "signs"):
             raise InvalidInput("the grain of an answer does not fit its kind")
+        if not 1 <= self.weight <= MOST_WEIGHT:
+            raise InvalidInput("the weight of an answer is damaged")
         if not 0 <= self.scale < math.inf or (self.scale == 0) != (self.sensitivity == 0):
             raise InvalidInput("the scale of an answer must be positive, and 0 only where one label changes nothing")
         if self.kind == "histogram" and (self.counts != part_sizes(self.sizes[0], self.domain.count)).any():
@@ -101,8 +153,11 @@ class Answer(ReprMixin):
 
     @property
     def sensitivity(self) -> int:
-        """The most by which replacing one label changes the exact numbers: in their maximum for signs, else in all added up."""
-        return sensitivity_of(self.kind, self.clip, self.sizes, self.domain, self.grain)
+        """The most by which replacing one label, or all of a person, changes the exact numbers.
+
+        It is the change of their maximum for signs, else of all added up.
+        """
+        return sensitivity_of(self.kind, self.clip, self.sizes, self.domain, self.grain * self.weight)
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -126,16 +181,22 @@ class Answer(ReprMixin):
         Those of a histogram are noisy counts.
         """
         if self.kind == "histogram":
-            return self.values.astype(np.float64)
+            return self.values / self.weight
         lower, upper = self.clip
         offset = lower if self.kind == "cells" else centre_of(lower, upper)
         start = offset * self.domain.step + (0.0 if self.residuals else self.domain.lower)
-        return self.values * (self.domain.step / self.grain) + self.counts * start
+        return self.values * (self.domain.step / (self.grain * self.weight)) + self.totals * start
 
     @property
     def sums_variance(self) -> float:
         """The variance of the noise of each of `sums`."""
-        return self.variance * (1.0 if self.kind == "histogram" else (self.domain.step / self.grain) ** 2)
+        step = 1.0 if self.kind == "histogram" else self.domain.step / self.grain
+        return self.variance * (step / self.weight) ** 2
+
+    @property
+    def totals(self) -> Floats:
+        """`counts` as numbers of records, or of persons to which the weights are equal. Not for a histogram."""
+        return self.counts / self.weight
 
     def means(self) -> Floats:
         """The noisy mean of the clipped labels, or residuals, in each cell.
@@ -153,7 +214,7 @@ class Answer(ReprMixin):
         if self.kind != "cells":
             raise InvalidInput(f"means are those of cells, and this answer is of the kind {self.kind!r}")
         empty = self.counts == 0
-        return np.where(empty, np.nan, self.sums / np.where(empty, 1, self.counts))
+        return np.where(empty, np.nan, self.sums / np.where(empty, 1, self.totals))
 
     def _facts(self) -> dict[str, str]:
         noise = math.sqrt(self.sums_variance)
@@ -166,16 +227,19 @@ class Answer(ReprMixin):
         }
 
 
-def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], domain: Domain, grain: int = 1) -> int:
-    """What `Answer.sensitivity` is. The noise is scaled by it before there is an answer, so it is said here alone."""
+def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], domain: Domain, steps: int = 1) -> int:
+    """What `Answer.sensitivity` is, if units and records are divided into this number of steps together.
+
+    The noise is scaled by it before there is an answer, so it is said here alone.
+    """
     lower, upper = clip
     if kind == "histogram":
         first, last = parts_of(np.array(clip), sizes[0], domain.count)
-        return 0 if first == last else 2
+        return 0 if first == last else 2 * steps
     if kind == "cells":
-        return len(sizes) * (upper - lower)
+        return len(sizes) * (upper - lower) * steps
     if kind == "signs":
-        return grain * (upper - lower)
+        return (upper - lower) * steps
     raise InvalidInput(f"nothing is known of what one label changes in an answer of the kind {described(kind)}")
 
 

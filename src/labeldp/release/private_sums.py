@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
-from labeldp.artifact.description import NOT_PROTECTED
-from labeldp.artifact.manifest import installed_version
+from labeldp.artifact.card import Card
 from labeldp.budget import (
     MAX_EPSILON,
     Epsilon,
     exact_epsilon,
-    exp_upper,
     float_up,
     format_amount,
     parse_amount,
@@ -32,7 +30,7 @@ from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.grid_labels import HeldLabels, are_several, checked_partitions, checked_signs
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import LARGEST_SUM, Answer, parts_of
+from labeldp.release.noisy_sums import LARGEST_SUM, Answer, Weighting, parts_of
 from labeldp.release.sums_draw import SumsBudget, draw_answer
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
@@ -63,6 +61,7 @@ class _StoredAnswer:
     epsilon: str
     counts: list[str]
     values: list[str]
+    weight: int
     residuals: bool
 
     @classmethod
@@ -70,7 +69,7 @@ class _StoredAnswer:
         lists = (answer.clip, answer.sizes, answer.counts.tolist(), answer.values.tolist())
         clip, sizes, counts, values = ([str(number) for number in one] for one in lists)
         cost = str(answer.sensitivity), answer.scale, str(answer.epsilon_exact)
-        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, answer.residuals)
+        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, answer.weight, answer.residuals)
 
     def answer(self, domain: Domain) -> Answer:
         """Return the answer. Nothing is believed that can be computed."""
@@ -86,6 +85,7 @@ class _StoredAnswer:
             sizes=tuple(stored_integers(self.sizes, "sizes").tolist()),
             domain=domain,
             grain=int(stored_integers([self.grain], "grain")[0]),
+            weight=self.weight,
             residuals=self.residuals,
         )
         if _StoredAnswer.of(made) != self:
@@ -102,6 +102,7 @@ class _StoredSums:
     epsilon: str
     domain: list[Any]
     records: str
+    weighting: Weighting | None
     answers: tuple[_StoredAnswer, ...]
 
 
@@ -232,7 +233,7 @@ class SumsProof:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSums(ReprMixin):
-    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Holds no label.
+    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Contains no label.
 
     One sum over a group moves by at most the label's range when one label is replaced, however large the group is. So sums tell
     more about a model than labels that are randomized one by one, at the same ε. `over_cells` and `against_signs` make such
@@ -248,6 +249,8 @@ class PrivateSums(ReprMixin):
         The noisy numbers, in the order in which they were asked for.
     epsilon_exact : Fraction
         What all answers may cost together, and what a ledger was charged.
+    weighting : Weighting or None
+        The number of persons and their weights, if ε is for all labels of a person.
 
     Raises
     ------
@@ -256,7 +259,7 @@ class PrivateSums(ReprMixin):
 
     Privacy
     -------
-    ε-DP for replacing one label by another valid one. The features, which group a record belongs to, and which records exist are
+    ε-DP for replacing one label by another valid one, or all labels of one person. The features, which group a record belongs to, and which records exist are
     not protected. `proof` adds up the costs as fractions, and `card` says all this in plain words.
 
     Examples
@@ -277,16 +280,30 @@ class PrivateSums(ReprMixin):
     records: int
     answers: tuple[Answer, ...]
     epsilon_exact: Fraction
+    weighting: Weighting | None = None
 
     def __post_init__(self) -> None:
         exact_epsilon(self.epsilon_exact)
-        if type(self.records) is not int or not 2 <= self.records * self.domain.count < LARGEST_SUM or self.records < 2:
+        if type(self.records) is not int or not 2 <= self._total * self.domain.count < LARGEST_SUM or self.records < 2:
             raise InvalidInput(
                 f"the number of records must be a whole number of at least 2, got {described(self.records)}"
             )
+        if self.weighting is not None and self.weighting.persons > self.records:
+            raise InvalidInput("private sums have more persons than records")
         for answer in self.answers:
-            _check_answer(answer, self.domain, self.records)
+            if answer.weight != (1 if self.weighting is None else self.weighting.each):
+                raise InvalidInput("an answer has another unit of privacy than the other private sums")
+            _check_answer(answer, self.domain, self._total)
         self.proof().require()
+
+    @property
+    def _total(self) -> int:
+        return self.records if self.weighting is None else self.weighting.total
+
+    @property
+    def size(self) -> int:
+        """The number of records, or of persons where that is the unit of privacy."""
+        return self.records if self.weighting is None else self.weighting.persons
 
     @classmethod
     def over_cells(
@@ -298,6 +315,7 @@ class PrivateSums(ReprMixin):
         *,
         clip: tuple[float, float] | None = None,
         out_of_range: OutOfRange = "clip",
+        persons: Any = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateSums:
@@ -318,6 +336,9 @@ class PrivateSums(ReprMixin):
             Clip labels to this narrower range first, for less noise. It must be public too.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds.
+        persons : array-like, optional
+            The person whom each record belongs to, integers or text. ε is then for all labels of a person together: a person with k
+            records counts as one, each record with a weight of 1/k.
         ledger : Ledger, optional
             Charge ε to `dataset` in this ledger before anything is drawn.
         dataset : str, optional
@@ -347,11 +368,11 @@ class PrivateSums(ReprMixin):
         >>> sums.answers[0].counts.tolist()
         [1, 2]
         """
-        budget = SumsBudget(epsilon, ledger, dataset)
-        held = _clipped(labels, domain, out_of_range, clip)
+        budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
+        held = _clipped(labels, domain, out_of_range, clip, persons)
         codes, sizes = checked_partitions(cells, _cells_in(cells), held.records)
         answer = draw_answer(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes), budget.epsilon)
-        return cls(held.domain, held.records, (answer,), budget.epsilon)
+        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
 
     @classmethod
     def against_signs(
@@ -363,6 +384,7 @@ class PrivateSums(ReprMixin):
         *,
         clip: tuple[float, float] | None = None,
         out_of_range: OutOfRange = "clip",
+        persons: Any = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,
     ) -> PrivateSums:
@@ -382,6 +404,9 @@ class PrivateSums(ReprMixin):
             Clip labels to this narrower range first, for less noise. It must be public too.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds.
+        persons : array-like, optional
+            The person whom each record belongs to, integers or text. ε is then for all labels of a person together: a person with k
+            records counts as one, each record with a weight of 1/k.
         ledger : Ledger, optional
             Charge ε to `dataset` in this ledger before anything is drawn.
         dataset : str, optional
@@ -412,13 +437,13 @@ class PrivateSums(ReprMixin):
         >>> sums.answers[0].sums.shape
         (2,)
         """
-        budget = SumsBudget(epsilon, ledger, dataset)
-        held = _clipped(labels, domain, out_of_range, clip)
+        budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
+        held = _clipped(labels, domain, out_of_range, clip, persons)
         table = checked_signs(signs, held.records)
         answer = draw_answer(
             budget, held, "signs", (table.shape[1],), lambda: held.against_signs(table), budget.epsilon
         )
-        return cls(held.domain, held.records, (answer,), budget.epsilon)
+        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
 
     @property
     def epsilon(self) -> float:
@@ -460,14 +485,14 @@ class PrivateSums(ReprMixin):
         return SumsProof.of(self.answers, self.epsilon_exact)
 
     def card(self) -> str:
-        """The guarantee in plain words, for whoever gets the sums.
+        """Return the guarantee in plain words, for everyone who gets the sums.
 
         Returns
         -------
         str
             Markdown.
         """
-        return _card_text(self.domain, self.records, self.answers, self.proof())
+        return sums_card(self).text()
 
     def to_json(self) -> str:
         """The complete public release: all answers and what is public about them.
@@ -479,7 +504,7 @@ class PrivateSums(ReprMixin):
         """
         answers = tuple(map(_StoredAnswer.of, self.answers))
         epsilon, domain = format_amount(self.epsilon_exact), self.domain.to_json()
-        stored = _StoredSums(FORMAT, FORMAT_VERSION, epsilon, domain, str(self.records), answers)
+        stored = _StoredSums(FORMAT, FORMAT_VERSION, epsilon, domain, str(self.records), self.weighting, answers)
         return json.dumps(stored, default=vars, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -510,7 +535,7 @@ class PrivateSums(ReprMixin):
             raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
         records = int(stored_integers([stored.records], "records")[0])
         made = tuple(answer.answer(domain) for answer in stored.answers)
-        return cls(domain, records, made, parse_amount(stored.epsilon))
+        return cls(domain, records, made, parse_amount(stored.epsilon), stored.weighting)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSums):
@@ -527,7 +552,7 @@ class PrivateSums(ReprMixin):
 
 
 def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
-    """Refuse an answer that cannot be about so many labels on this grid."""
+    """Raise `InvalidInput` for an answer that cannot be about `records` labels on this grid."""
     if answer.domain != domain or answer.domain.whole != domain.whole:
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]
@@ -592,9 +617,13 @@ def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
 
 
 def _clipped(
-    labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange, clip: tuple[float, float] | None
+    labels: Any,
+    domain: Domain | tuple[float, float],
+    out_of_range: OutOfRange,
+    clip: tuple[float, float] | None,
+    persons: Any,
 ) -> HeldLabels:
-    held = HeldLabels(labels, domain, out_of_range)
+    held = HeldLabels(labels, domain, out_of_range, persons)
     held.clip(*clip_units(clip, held.domain))
     return held
 
@@ -627,57 +656,55 @@ _WHAT = {
 }
 
 
-def _card_text(domain: Domain, records: int, answers: Sequence[Answer], proof: SumsProof) -> str:
-    """Return the card in Markdown. It depends only on what is public."""
-    claimed = proof.epsilon_claimed
+def sums_card(sums: PrivateSums, columns: str = "") -> Card:
+    """Return the card. `columns` is a section on the columns that were answered."""
+    domain, answers, proof = sums.domain, sums.answers, sums.proof()
+    persons = None if sums.weighting is None else sums.size
     costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
     verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
-    unit = "" if domain.unit is None else f" {domain.unit}"
-    single = single_text(*cells_in(answers))
-    return f"""# What these sums reveal about a label
-
-These are noisy sums of {count_of(records, "label")} between {domain.lower:g} and {domain.upper:g}{unit}. All of them together are **ε-label
-differentially private with ε = {rounded_up(claimed)}**: whatever anybody computes from them, replacing one record's label by any
-other valid label changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
-
-## What is protected
-
-One label of one record, against readers who know everything else: the other labels, all features, and which records were
-summed. Neighbouring data sets differ by replacing one label ("replace-one").
-
-ε splits as follows:
+    single = single_text(*cells_in(answers), persons=persons is not None)
+    return Card(
+        "these sums",
+        f"These are noisy sums of {count_of(sums.records, 'label')}{f' of {persons:,} persons' if persons else ''}.",
+        domain,
+        sums.records,
+        proof.epsilon_claimed,
+        f"""ε splits as follows:
 
 {costs or "- Nothing was asked."}
 
-Each cost is the most by which one label changes the exact sums, divided by the scale of the noise, as fractions. Together they
-{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).
-{f"{chr(10)}{single}.{chr(10)}" if single else ""}
-## What is not protected
+Each cost is the most by which {"one label changes" if persons is None else "all labels of a person change"} the exact sums, divided by the scale of the noise, as fractions. Together they
+{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).{f"{chr(10)}{chr(10)}{single}." if single else ""}""",
+        "- **The features, and which records exist.** The number of records in each cell and the sums of signs are here without noise.",
+        NOISE.format(
+            "Cells, signs, clips and predictions were made from features, public numbers and earlier sums in this list"
+        )
+        + columns,
+        counted=persons,
+    )
 
-- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
-{NOT_PROTECTED}
 
+NOISE = """\
 ## What the guarantee rests on
 
-- Cells, signs, clips and predictions were made from features, public numbers and earlier sums in this list. Had they depended on labels in
-  any other way, the guarantee would not hold.
-- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system and of the generator that OpenDP seeds with them.
-
-Written by labeldp {installed_version()}.
-"""
+- {}. Had they depended on labels in any other way, the guarantee would not hold.
+- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise, with random bits
+  of the operating system and of the generator that OpenDP seeds with them."""
+"""The section of a card on noisy sums; the first line is what they were computed from."""
 
 
 def cells_in(answers: Sequence[Answer]) -> tuple[int, int]:
-    """Return the number of cells of all answers with a single record, and the number of cells."""
-    counts = [answer.counts for answer in answers if answer.kind == "cells"]
-    return sum(int(np.count_nonzero(one == 1)) for one in counts), sum(one.size for one in counts)
+    """Return the number of cells of all answers with a single record or the weight of one person at most, and the number of cells."""
+    counts = [answer.totals for answer in answers if answer.kind == "cells"]
+    return sum(int(np.count_nonzero((one > 0) & (one <= 1))) for one in counts), sum(one.size for one in counts)
 
 
-def single_text(single: int, cells: int) -> str:
-    """Return what cells of a single record mean, or nothing if there are none."""
+def single_text(single: int, cells: int, *, persons: bool = False) -> str:
+    """Return what cells of a single record or person mean, or nothing if there are none."""
     if not single:
         return ""
+    if persons:
+        return f"{single:,} of {cells:,} cells have a weight of one person at most: the sum there may be a noisy label of one person"
     verb = "holds" if single == 1 else "hold"
     return f"{single:,} of {cells:,} cells {verb} a single record: the sum there is a noisy label of that record"
 

@@ -17,7 +17,7 @@ from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, 
 from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.priors import BudgetSplit, BudgetWarning, Prior, histogram
 from labeldp.priors.prior import expect_prior
-from labeldp.sampling import EntryChoice, Randomness, choose_entries, person_sizes
+from labeldp.sampling import EntryChoice, OsEntropy, Randomness, choose_entries, person_sizes
 from labeldp.sampling.randomness import source_of
 
 CLASSES = "randomized-response"
@@ -73,12 +73,7 @@ class Plan:
         if self.split is not None:
             self.split.warn(stacklevel=stacklevel + 1)
         if not self.repeated:
-            warnings.warn(
-                "no person has more than one row, so each row is protected as without persons, and all rows are used. Is the column "
-                "of persons the right one?",
-                BudgetWarning,
-                stacklevel=stacklevel + 1,
-            )
+            _warn_of_single_rows(stacklevel + 1)
 
     def design(self, counts: NDArray[np.int64] | None = None) -> FiniteMechanism:
         """Design the mechanism. If it needs a private prior, draw that from exact counts of the labels on `grid`.
@@ -215,7 +210,7 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε for each record, or for each person if `persons` are given. The result holds no true label. Which records exist, and
+        Costs ε for each record, or for each person if `persons` are given. The result contains no true label. Which records exist, and
         whom they belong to, is not protected.
         """
         source = source_of(randomness, ids)
@@ -250,7 +245,7 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε. The result holds no true label.
+        Costs ε. The result contains no true label.
         """
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
@@ -304,11 +299,7 @@ class LabelRandomizer:
         epsilon, repeated = self.epsilon, True
         if sizes is not None:
             repeated = bool(sizes[2:].any())
-            if sizes.sum() == 1 and repeated:
-                raise InvalidInput(
-                    "all rows belong to one person, and one person cannot be hidden among others: name the column that "
-                    "distinguishes persons"
-                )
+            _check_several_persons(int(sizes.sum()), repeated=repeated)
             if entries is None:
                 bounds = Domain(self._domain.lower, self._domain.upper)
                 models = ModelErrors(self.prior, domain=bounds, public=self.prior is not None)
@@ -348,7 +339,7 @@ class LabelRandomizer:
 
 
 def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.uint64]:
-    """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be told apart, or too few."""
+    """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be distinguished, or too few."""
     try:
         words = choice.persons(persons)
     except InvalidInput as error:  # they are read as ids are
@@ -358,6 +349,33 @@ def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.
             f"there must be one person for each label: got {words.size:,} persons for {records:,} labels"
         )
     return words
+
+
+def numbered_persons(persons: Any, records: int) -> NDArray[np.int64]:
+    """Return the number of each record's person, from 0, where all rows of a person are used. Warns if no person has two rows."""
+    words, numbers = np.unique(person_words(EntryChoice.of(OsEntropy()), persons, records), return_inverse=True)
+    repeated = words.size < records
+    _check_several_persons(words.size, repeated=repeated)
+    if not repeated:
+        _warn_of_single_rows(stacklevel=3)
+    return numbers
+
+
+def _check_several_persons(persons: int, *, repeated: bool) -> None:
+    if persons == 1 and repeated:
+        raise InvalidInput(
+            "all rows belong to one person, and one person cannot be hidden among others: name the column that "
+            "distinguishes persons"
+        )
+
+
+def _warn_of_single_rows(stacklevel: int) -> None:
+    warnings.warn(
+        "no person has more than one row, so each row is protected as without persons, and all rows are used. Is the column "
+        "of persons the right one?",
+        BudgetWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def chosen_rows(choice: EntryChoice, words: NDArray[np.uint64], entries: int, ids: Any = None) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""`privatize_several`: several labels of the same persons, each in its own message, for one ε together."""
+"""`privatize_several` and `apply_several`: several labels of the same persons, each in its own message, for one ε together."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labeldp.artifact.manifest import MANIFEST
 from labeldp.artifact.reader import Message
 from labeldp.budget import exact_epsilon
-from labeldp.domain import Domain
+from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.person_spill import SharedPersons
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described, expect, expect_path
 from labeldp.release.account import Account
+from labeldp.release.apply import apply
 from labeldp.release.flow import check_places
+from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import LabelRelease, ReleaseOutcome, Sharing, run_release
 from labeldp.release.ledger import Ledger
 from labeldp.release.randomizer import LabelRandomizer
@@ -47,7 +50,7 @@ def privatize_several(
     Parameters
     ----------
     source : LabelSource
-        The file. It must have a column of persons; give the id column if each row is a person of its own.
+        The file. It must have a column of persons; give the id column if each row is a separate person.
     randomizers : mapping of str to LabelRandomizer
         The randomizer of each label column, all with the same ε.
     out : str or Path
@@ -127,6 +130,97 @@ def privatize_several(
         with suppress(OSError):
             folder.rmdir()  # only if it is empty
     return outcomes
+
+
+def apply_several(
+    messages: str | os.PathLike[str],
+    source: LabelSource,
+    *,
+    key_file: str | os.PathLike[str],
+    ledger: Ledger | None = None,
+    out_of_range: OutOfRange = "clip",
+    sign_key: str | os.PathLike[str] | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> dict[str, ReleaseOutcome]:
+    """Add new records to all messages of several labels. New persons get entries in one or the other, at no further cost.
+
+    Parameters
+    ----------
+    messages : str or Path
+        The folder that `privatize_several` wrote.
+    source : LabelSource
+        The new records, with all label columns. Its own label column does not matter.
+    key_file : str or Path
+        The key file that `privatize_several` was given.
+    ledger : Ledger, optional
+        The ledger that was charged for the messages.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the messages' bounds.
+    sign_key : str or Path, optional
+        Your private key, as in `apply`.
+    phase : callable, optional
+        For progress bars, as in `privatize`.
+
+    Returns
+    -------
+    dict of str to ReleaseOutcome
+        The outcome of each label column. If a run failed before all messages had the batch, only those that lacked it.
+
+    Raises
+    ------
+    InvalidInput
+        If the batch does not fit a message, or some message lacks an earlier batch.
+
+    Privacy
+    -------
+    Costs nothing more. All messages must get the same batches, with the same persons and ids, and others are refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource
+    >>> from labeldp.release.several import apply_several, privatize_several
+    >>> randomizers = {"amount": LabelRandomizer(1, (0, 100)), "days": LabelRandomizer(1, (0, 30))}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, first in (("monday", 0), ("tuesday", 4000)):
+    ...         columns = {"order": range(first, first + 4000), "customer": [(first + n) // 4 for n in range(4000)]}
+    ...         columns |= {"amount": [20.0, 80.0] * 2000, "days": [1, 2, 3, 4] * 1000}
+    ...         pq.write_table(pa.table(columns), f"{folder}/{name}.parquet")
+    ...     monday, tuesday = (
+    ...         LabelSource(f"{folder}/{name}.parquet", "amount", "order", person_column="customer")
+    ...         for name in ("monday", "tuesday")
+    ...     )
+    ...     done = privatize_several(monday, randomizers, f"{folder}/messages", key_file=f"{folder}/key")
+    ...     added = apply_several(f"{folder}/messages", tuesday, key_file=f"{folder}/key")
+    >>> sum(outcome.records for outcome in added.values())
+    1000
+    """
+    expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
+    expect_path(messages, "messages", "give the folder with a message for each label")
+    expect_path(key_file, "key_file", "give the file that privatize was given")
+    folder = Path(messages)
+    parts = {label: folder / label for label in shared_labels(folder)}
+    with KeyFile.use(Path(key_file)) as keys:
+        kept = {label: keys.find(Message.open(place).header.release) for label, place in parts.items()}
+        behind = {
+            label: 0 if one is None else len(one.batches) - (one.pending is not None) for label, one in kept.items()
+        }
+    options: dict[str, Any] = {"key_file": key_file, "ledger": ledger, "out_of_range": out_of_range}
+    return {
+        label: apply(parts[label], replace(source, label_column=label), sign_key=sign_key, phase=phase, **options)
+        for label, batches in behind.items()
+        if batches == min(behind.values())
+    }
+
+
+def shared_labels(folder: Path) -> tuple[str, ...]:
+    """Return the labels of the messages in a folder, if they share the persons. Raise `InvalidInput` for other folders."""
+    found = next((place.parent for place in sorted(folder.glob(f"*/{MANIFEST}"))), None)
+    persons = None if found is None else Message.open(found).header.persons
+    if persons is None or not persons.shared:
+        raise InvalidInput(f"{folder} is not a message, nor a folder with messages of several labels: check the path")
+    return persons.shared
 
 
 def _read_all(jobs: list[LabelRelease], phase: Phase) -> list[int]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.passes import Integers
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.formatting import ReprMixin
 from labeldp.release.grid_labels import HeldLabels, checked_partitions, checked_signs
@@ -25,7 +26,7 @@ from labeldp.release.sums_draw import ExactPass, SumsBudget, draw_answer, histog
 class SumQueries(ReprMixin):
     """Labels that answer questions about their sums with exact noise, until the budget ε is spent.
 
-    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to hand on
+    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to pass on
     are the answers, `released`.
 
     Parameters
@@ -42,10 +43,9 @@ class SumQueries(ReprMixin):
         Charge the whole ε to `dataset` in this ledger, before the first answer is drawn.
     dataset : str, optional
         The dataset in `ledger` to charge.
-    unit : {"record", "person"}, default "record"
-        What the budget in the ledger is for.
-    entries : int, default 1
-        The most labels of one person among `labels`. The ledger is charged that many times ε, what a person costs.
+    persons : array-like, optional
+        The person whom each label belongs to, integers or text. ε is then for all labels of a person together, and a label of a person
+        with k of them has a weight of 1/k in every sum.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class SumQueries(ReprMixin):
 
     Privacy
     -------
-    All answers together are ε-DP for replacing one label by another valid one, however later questions depend on earlier
+    All answers together are ε-DP for replacing one label by another valid one, or all labels of one person, however later questions depend on earlier
     answers. Each answer costs sensitivity/scale, an exact fraction; a question that would exceed what remains is refused.
     Partitions, signs and clips must come from features, public numbers or earlier answers. Noise is drawn afresh from
     the operating system and OpenDP, so that asking again costs again.
@@ -85,11 +85,10 @@ class SumQueries(ReprMixin):
         out_of_range: OutOfRange = "clip",
         ledger: Ledger | None = None,
         dataset: str | None = None,
-        unit: str = "record",
-        entries: int = 1,
+        persons: Any = None,
     ) -> None:
-        self._budget = SumsBudget(epsilon, ledger, dataset, unit, entries)
-        self._held = HeldLabels(labels, domain, out_of_range)
+        self._budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
+        self._held = HeldLabels(labels, domain, out_of_range, persons)
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()
 
@@ -102,6 +101,21 @@ class SumQueries(ReprMixin):
     def records(self) -> int:
         """The number of labels, which is public."""
         return self._held.records
+
+    @property
+    def size(self) -> int:
+        """The number of labels, or of persons where that is the unit of privacy."""
+        return self.records if self._held.weighting is None else self._held.weighting.persons
+
+    @property
+    def weight(self) -> int:
+        """The weight of a person, or 1 where a record is the unit of privacy."""
+        return self._held.weight
+
+    @property
+    def weights(self) -> Integers | None:
+        """The weight of each label, of which those of a person add up to `weight` at most; None where a record is the unit of privacy."""
+        return self._held.weights
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -126,7 +140,7 @@ class SumQueries(ReprMixin):
     @property
     def released(self) -> PrivateSums:
         """All answers so far, with the ε that they may cost together. Contains no label."""
-        return PrivateSums(self.domain, self.records, self.answers, self.epsilon_exact)
+        return PrivateSums(self.domain, self.records, self.answers, self.epsilon_exact, self._held.weighting)
 
     def charge(self) -> None:
         """Charge the whole ε to the ledger, once and permanently. The first question does it if this was not called.
@@ -264,7 +278,7 @@ class SumQueries(ReprMixin):
         Returns
         -------
         Answer
-            With a `grain` of more than 1 if units are coarse for so many columns.
+            With a `grain` of more than 1 if units are coarse for the number of columns.
 
         Raises
         ------
@@ -273,7 +287,7 @@ class SumQueries(ReprMixin):
 
         Privacy
         -------
-        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip, whatever the number of columns, so
+        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip regardless of the number of columns, so
         the scale is R/ε. Signs must come from features, public numbers or earlier answers.
         """
         table = checked_signs(signs, self.records)

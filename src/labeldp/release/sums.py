@@ -38,7 +38,7 @@ from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, requir
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
-from labeldp.release.private_sums import PrivateSums, clip_units
+from labeldp.release.private_sums import PrivateSums, clip_units, sums_card
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS
@@ -47,6 +47,8 @@ from labeldp.tables.files import Phase
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
+WEIGHT = "weight"
+"""The name of the column of weights, next to the ids, where a person is the unit of privacy."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,15 @@ class SumsPlan:
     columns : CellColumns
         The questions: one sum for each column of signs, and one for each cell of the others.
     records : int
-        The number of labels that are summed.
-    privacy_unit : str
-        What ε protects.
+        The number of labels that are summed, or of their persons.
+    weight : int
+        The weight of a person, where that is the unit of privacy.
     """
 
     epsilon: Fraction
     columns: CellColumns
     records: int
-    privacy_unit: str = "label"
+    weight: int = 1
 
     @property
     def epsilon_histogram(self) -> Fraction:
@@ -81,14 +83,16 @@ class SumsPlan:
         return (self.epsilon - self.epsilon_histogram) / self.columns.groups
 
     def check(self, domain: Domain) -> None:
-        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, whatever the clip will be."""
-        cells, signs = domain.count, len(self.columns.signs)
-        narrowest = max(1, cells // histogram_parts(domain, self.records, self.epsilon_histogram) - 1)
+        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, for any clip."""
+        cells, signs = self.weight * domain.count, len(self.columns.signs)
+        narrowest = (
+            max(1, domain.count // histogram_parts(domain, self.records, self.epsilon_histogram) - 1) * self.weight
+        )
         # `draw_answer` doubles the grain until the scale is 4·signs, so it ends below twice that.
         grain = max(1.0, float(8 * signs * self.epsilon_each / narrowest))
         if (signs + 1) * cells / self.epsilon_each > WIDEST or self.records * cells * grain >= LARGEST_SUM:
             raise InvalidInput(
-                "noise for so many columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
+                "noise for this number of columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
                 "or fewer columns"
             )
 
@@ -133,7 +137,7 @@ def release_sums(
     exact = _exact_sums(source, grid, lower, upper, out_of_range)
     answers: list[Answer] = []
     partitions, signs = len(exact.sizes), exact.sign_sums.size
-    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so whatever is refused for being
+    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so noise that is refused for being
     # too wide is refused before anything is charged.
     if signs:
         share = budget.epsilon / (partitions + 1)
@@ -167,6 +171,7 @@ def answer_columns(
     *,
     rows: NDArray[np.int64] | None = None,
     out_of_range: OutOfRange = "clip",
+    persons: Any = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
 ) -> PrivateSums:
@@ -186,6 +191,8 @@ def answer_columns(
         The place in the columns of each label's record, if it is not the label's own place.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the bounds.
+    persons : array-like, optional
+        The person whom each label belongs to, integers or text, if ε is for all labels of a person together.
     ledger : Ledger, optional
         Charge ε to `dataset` in this ledger before anything is drawn.
     dataset : str, optional
@@ -205,17 +212,19 @@ def answer_columns(
 
     Privacy
     -------
-    Costs ε, whatever the columns hold, provided that they were made without the labels. The histogram sets the clip. What is left of ε
+    Costs ε for any columns, provided that they were made without the labels. The histogram sets the clip. What is left of ε
     is divided equally: one part for all signs together, one for each column of cell numbers.
     """
     given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
-    queries = SumQueries(labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset)
+    queries = SumQueries(
+        labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset, persons=persons
+    )
     held = given.records if rows is None else len(rows)
     if held != queries.records:
         raise InvalidInput(
             f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records: give one for each label"
         )
-    plan = SumsPlan(queries.epsilon_exact, given, queries.records)
+    plan = SumsPlan(queries.epsilon_exact, given, queries.size, queries.weight)
     plan.check(queries.domain)
     return _ask(queries, plan, rows)
 
@@ -353,6 +362,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
     ) -> None:
         self.source, self.cells, self.epsilon, self.domain = source, cells, epsilon, domain
         self.matching, self.out_of_range = matching, out_of_range
+        self.unit = "record" if source.person_column is None else "person"
 
     def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
         """Raise `InvalidInput` if the folder exists: sums are drawn with fresh noise and cannot be resumed."""
@@ -363,13 +373,14 @@ class SumsRelease(ReleaseJob[SumsReady]):
         """Read all labels, match them to the cells by id, and plan."""
         cells = self.cells
         with reported_together(self.source, self.domain, self.out_of_range):
-            ids, labels = read_labels(self.source, phase)
+            ids, labels, owners = read_labels(self.source, phase)
         found = match_ids(cells.ids, ids, cells.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
         require_labels(len(cells.ids) - rows.size, rows.size, cells.path, matching=self.matching)
         own = labels[found[rows]]
-        queries = SumQueries(own, self.epsilon, self.domain, out_of_range=self.out_of_range)
-        plan = SumsPlan(self.epsilon, cells.columns, rows.size)
+        persons = None if owners is None else owners.take(pa.array(found[rows]))
+        queries = SumQueries(own, self.epsilon, self.domain, out_of_range=self.out_of_range, persons=persons)
+        plan = SumsPlan(self.epsilon, cells.columns, queries.size, queries.weight)
         plan.check(queries.domain)
         clipped = int(np.count_nonzero((own < self.domain.lower) | (own > self.domain.upper)))
         request = sums_request(queries.domain, rows.size)
@@ -389,11 +400,13 @@ class SumsRelease(ReleaseJob[SumsReady]):
         cells, columns = self.cells, self.cells.columns
         sums = _ask(ready.queries, ready.plan, ready.rows)
         ids = cells.ids.take(pa.array(ready.rows))
-        ids = ids.take(pc.array_sort_indices(ids))
-        pq.write_table(pa.table([ids], [cells.id_column]), data, compression="zstd")
+        written = {cells.id_column: ids}
+        if (weights := ready.queries.weights) is not None:
+            written[WEIGHT if cells.id_column != WEIGHT else f"row {WEIGHT}"] = pa.array(weights)
+        pq.write_table(pa.table(written).take(pc.array_sort_indices(ids)), data, compression="zstd")
         groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
         groups += [[cells.names[one]] for one in columns.whole]
-        card = sums.card() + _columns_text(sums, groups)
+        card = sums_card(sums, _columns_text(sums, groups))
         return Drawn(sums.epsilon_exact, sums.to_json(), card, lambda _: sums.records, sums)
 
 
@@ -408,24 +421,26 @@ def require_labels(without: int, records: int, path: Path, *, matching: bool) ->
         )
 
 
-def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
-    """Return all ids and labels. Every label counts, so a source with persons is refused: ε would not be for all labels of a person."""
-    if source.person_column is not None:
-        raise InvalidInput(
-            "sums, scores and reports protect each record: persons are not possible here. Leave the column of persons out, and charge another dataset "
-            "than one whose budget is for persons"
-        )
+def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats, pa.Array | None]:
+    """Return all ids, labels, and persons if the source has a column of them."""
     tick = phase("reading", None)
     ids: list[pa.Array] = []
     labels: list[NDArray[np.float64]] = []
+    persons: list[pa.Array] = []
     for batch in source.batches():
         ids.append(batch.ids)
         labels.append(batch.labels)
+        if batch.persons is not None:
+            persons.append(batch.persons)
         if tick is not None:
             tick(batch.labels.size)
     if len({one.type for one in ids}) > 1:
         raise InvalidInput(f"the files of {source.path} have ids of several types: give --id-type str")
-    return pa.concat_arrays(ids), np.concatenate(labels)
+    if len({one.type for one in persons}) > 1:
+        raise InvalidInput(
+            f"the files of {source.path} have persons of several types: convert the column to one type first"
+        )
+    return pa.concat_arrays(ids), np.concatenate(labels), pa.concat_arrays(persons) if persons else None
 
 
 def is_answer(path: Path) -> bool:
@@ -445,6 +460,8 @@ class SumsAnswer:
         A histogram, then sums against signs, then sums over cells.
     ids : pyarrow.Array
         The ids of the records that were summed, in ascending order.
+    weights : array of int64 or None
+        The weight of each of them, where a person is the unit of privacy.
     manifest : Manifest
         Every file with its size and SHA-256.
     signature : Signature or None
@@ -454,6 +471,7 @@ class SumsAnswer:
     path: Path
     sums: PrivateSums
     ids: pa.Array
+    weights: NDArray[np.int64] | None
     manifest: Manifest
     signature: Signature | None
 
@@ -479,37 +497,41 @@ class SumsAnswer:
             raise InvalidInput(
                 f"{folder}: {MANIFEST} has another epsilon_total or other records than {SUMS.description}. Ask for it again"
             )
-        return cls(folder, sums, _read_ids(file, sums.records), manifest, signature)
+        return cls(folder, sums, *_read_ids(file, sums), manifest, signature)
 
 
 def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
-    """Return which columns each answer is about, for the end of the card."""
+    """Return which columns each answer is about, for the card."""
     lines = [
         f"- Answer {place} ({answer.kind}): {', '.join(repr(name)[:60] for name in columns)}."
         for place, (answer, columns) in enumerate(zip(sums.answers[1:], names, strict=True), 2)
     ]
     return (
-        f"\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
+        f"\n\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
         + "\n".join(lines)
-        + "\n"
     )
 
 
-def _read_ids(file: Path, records: int) -> pa.Array:
-    """Read the ids of this number of records, in batches, and stop at the first id that is not larger than the one before it.
+def _read_ids(file: Path, sums: PrivateSums) -> tuple[pa.Array, NDArray[np.int64] | None]:
+    """Read the ids of the records, in batches, and stop at the first id that is not larger than the one before it. Also returns their weights.
 
     `SumsRelease` sorts the ids, so they are distinct exactly if they are strictly increasing.
     """
+    records, weighting = sums.records, sums.weighting
     wrong = InvalidInput(
         f"{file.parent} is damaged: {file.name} must list {records:,} different ids in ascending order, one for each label that was summed. "
         "Copy the folder again"
     )
     parts: list[pa.Array] = []
+    weights: list[NDArray[np.int64]] = []
     try:
         with open_parquet(file, piecewise=True) as parquet:
             schema = parquet.schema_arrow
-            if len(schema) != 1 or pa.types.is_nested(schema.types[0]):
-                raise InvalidInput(f"{file} must have one column, the ids. Copy the folder again")
+            expected = [pa.int64()] * (weighting is not None)
+            if schema.types[1:] != expected or pa.types.is_nested(schema.types[0]):
+                raise InvalidInput(
+                    f"{file} must have one column, the ids{' and their weights' if expected else ''}. Copy the folder again"
+                )
             if rows_in(parquet.metadata) != records:
                 raise wrong
             check_density(records, file)
@@ -518,11 +540,17 @@ def _read_ids(file: Path, records: int) -> pa.Array:
                 if not _increasing(parts[-1][-1:] if parts else ids[:0], ids):
                     raise wrong
                 parts.append(ids)
+                weights += [np.asarray(column.fill_null(0)) for column in batch.columns[1:]]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Copy the folder again") from None
     if sum(map(len, parts)) != records:
         raise wrong
-    return pa.concat_arrays(parts)
+    ids, found = pa.concat_arrays(parts), np.concatenate(weights) if weights else None
+    if weighting is not None and (found is None or found.min() < 1 or int(found.sum()) != weighting.total):
+        raise InvalidInput(
+            f"{file.parent} is damaged: the weights in {file.name} are not those of the sums. Copy the folder again"
+        )
+    return ids, found
 
 
 def _increasing(last: pa.Array, ids: pa.Array) -> bool:

@@ -27,9 +27,7 @@ ExactPass = Callable[[], tuple[Integers, Integers]]
 
 
 class SumsBudget:
-    """What a release of sums may cost for each label, and what is left of it. The first draw charges all of it to the ledger.
-
-    Where a person has up to `entries` labels among those that are summed, the charge is that many times ε.
+    """What a release of sums may cost for each record or person, and what is left of it. The first draw charges all of it to the ledger.
 
     Raises an error at once if the ledger has less left.
     """
@@ -40,10 +38,9 @@ class SumsBudget:
         ledger: Ledger | None = None,
         dataset: str | None = None,
         unit: str = "record",
-        entries: int = 1,
     ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
-        self._account, self._charged = Account(entries * self.epsilon, ledger, dataset, unit=unit), False
+        self._account, self._charged = Account(self.epsilon, ledger, dataset, unit=unit), False
         self._account.require()
 
     def charge(self, domain: Domain, records: int) -> None:
@@ -97,10 +94,10 @@ def draw_answer(
     asked = budget.share(epsilon)
     if kind == "signs":
         width = held.upper - held.lower
-        while width and grain * width < _SCALE_PER_SIGN * sizes[0] * asked:
+        while width and grain * held.weight * width < _SCALE_PER_SIGN * sizes[0] * asked:
             grain *= 2
-        require_room(held.records, domain, grain)
-    sensitivity = sensitivity_of(kind, clip, sizes, domain, grain)
+        require_room(held.total, domain, grain)
+    sensitivity = sensitivity_of(kind, clip, sizes, domain, grain * held.weight)
     scale = noise_scale(sensitivity, asked)
     if kind == "signs" and scale:
         check_cube(sizes[0], scale)
@@ -113,7 +110,7 @@ def draw_answer(
         # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
     residuals = isinstance(held, HeldLabels) and held.residuals
-    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, residuals)
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, residuals)
 
 
 def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:

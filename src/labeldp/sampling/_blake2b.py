@@ -55,7 +55,7 @@ def keyed_blake2b_96(
 def _hash_all(
     content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any
 ) -> None:  # pragma: no cover - compiled
-    # Word w of a lane is at place w · 16 + lane. The compiler makes vectors of that, but not of two-dimensional arrays.
+    # Word w of a lane is at index w · 16 + lane. The compiler makes vectors of that, but not of two-dimensional arrays.
     state, message = np.empty(8 * _LANES, np.uint64), np.empty(16 * _LANES, np.uint64)
     counts, lasts = np.empty(_LANES, np.uint64), np.empty(_LANES, np.uint64)
     # The block of the key comes first. In odd lanes it is also the last one, as it is for an empty text.

@@ -57,7 +57,7 @@ class EntryChoice:
         Parameters
         ----------
         randomness : OsEntropy or KeyedRandomness
-            Where the draws come from. With a key, the choice is that of the key, whatever the release; without, it is new every time.
+            Where the draws come from. With a key, the choice is that of the key regardless of the release; without, it is new every time.
 
         Returns
         -------

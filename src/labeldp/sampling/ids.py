@@ -94,13 +94,13 @@ class IdDigests:
         Raises
         ------
         InvalidInput
-            If two records share their 96 bits. The message names their rows.
+            If two records share their 96 bits. The message names their indices.
         """
         if self.distinct:
             return self
         if (pair := _first_duplicate(self.high, self.low)) is not None:
             raise InvalidInput(
-                f"ids must be unique: rows {pair[0]} and {pair[1]} have the same one. Two records with one id would "
+                f"ids must be unique: index {pair[0]} and index {pair[1]} have the same one. Two records with one id would "
                 "share their randomness, which reveals whether their labels differ. Remove or combine them"
             )
         return IdDigests(self.high, self.low, self.kind, distinct=True)

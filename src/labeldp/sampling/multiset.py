@@ -57,7 +57,7 @@ class MultisetHash:
     for inputs that were chosen without knowing the key or the sums.
 
     Records that do occur more than once change the sum too, unless their words vanish modulo 2^64: k equal records with k a
-    multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed beside the sums.
+    multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed together with the sums.
 
     The sums and the digest are about true labels: anyone with the key can test guesses against them. They are never released.
 

@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.design.channels import Anchors, bias_variance_channel, unbiased_channel, visible_bias_matrix
 from labeldp.design.channels.cone_program import Channel, _intervals, _solve
-from labeldp.design.channels.visibility import _copula
+from labeldp.design.channels.visibility import copula_factor
 from labeldp.paper.data import criteo_prior
 
 PRIOR = criteo_prior()
@@ -73,7 +73,7 @@ def test_with_every_pattern_from_the_start_it_comes_out_the_same(seed, visible):
 def test_intervals_alone_are_not_always_enough():
     anchors = Anchors.choose(PRIOR.values, PRIOR.masses, 33)
     masses = np.maximum(anchors.masses(PRIOR.masses), 1e-9)
-    tau, factor = 30 / 400_000, _copula(masses / masses.sum(), 0.7)  # features that never tell the label itself
+    tau, factor = 30 / 400_000, copula_factor(masses / masses.sum(), 0.7)  # features that never tell the label itself
     joint = factor.T @ factor
     terms = {"weight": 1.0, "curvature": 2 * (1 / tau - 1) * joint, "slope": -2 * joint @ anchors.values}
     intervals, dual, _ = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from labeldp import Domain, LabelRandomizer, Prior, estimate_error
 from labeldp.errors import InvalidInput
-from labeldp.evaluate import estimate_gain, estimate_r2
+from labeldp.evaluate import estimate_gain, estimate_mean, estimate_r2
 from labeldp.evaluate.constraints import CountedLabels, CountedMean, LabelPieces, usable_counts
 from labeldp.evaluate.intervals import known_mean
 from labeldp.evaluate.summary import made_assumptions
@@ -161,3 +161,63 @@ def test_noise_of_the_tests_is_that_of_the_release():
     """A difference of two geometric numbers is integer Laplace noise, as OpenDP draws it."""
     drawn = noisy_counts(np.zeros(4000, np.int64), SCALE)
     assert np.var(drawn) == pytest.approx(NoisyCounts([0], SCALE, 1).noise_variance, rel=0.25)
+
+
+def test_the_mean_is_known_as_well_as_codes_and_counts_together_tell():
+    """Codes alone are biased at labels that the prior thinks rare. With counts, little is left but noise and sampling."""
+    random, off = np.random.default_rng(0), []
+    for seed in range(20):
+        labels = random.choice(VALUES, 5000, p=PRIOR.masses)
+        estimate = estimate_mean(with_counts(labels, seed=seed))
+        off.append((estimate.value - PRIOR.mean) / estimate.standard_error)
+        assert estimate.upper - estimate.lower < 6.5 * estimate.standard_error
+        assert estimate.lower < PRIOR.mean < estimate.upper
+    assert abs(np.mean(off)) < 0.8  # without bias the standard deviation of this mean is at most 0.22
+
+
+def test_a_gain_of_a_quarter_of_the_variance_is_seen_in_17520_records():
+    random = np.random.default_rng(0)
+    feature, rest = random.normal(size=(2, 17_520))
+    labels, predictions = np.clip(155 + 60 * feature + 105 * rest, 0, 400), np.clip(157 + 54 * feature, 0, 400)
+    private = LabelRandomizer(1, Domain(0, 400)).randomize(labels)
+    assert estimate_gain(private, predictions, assume=("tails",)).lower > 0
+    assert estimate_r2(private, predictions, assume=("tails",)).lower > 0
+
+
+def test_later_batches_make_an_interval_narrower_if_they_are_like_the_first():
+    random = np.random.default_rng(0)
+    labels, feature = population(random, 15_000)
+    first = with_counts(labels[:5000])
+    private = randomized(first.mechanism, labels, seed=3)
+    assume = ("tails", "part", "batches")
+    for estimate in (
+        lambda size: estimate_mean(private[:size], assume=assume),
+        lambda size: estimate_gain(private[:size], np.clip(feature[:size], 0, 20), assume=assume),
+    ):
+        widths = [found.upper - found.lower for found in map(estimate, (5000, 10_000, 15_000))]
+        assert widths[0] > widths[1] > widths[2]
+    found, bare = estimate_mean(private, assume=assume), estimate_mean(private, assume=("tails", "part"))
+    assert found.lower < PRIOR.mean < found.upper
+    assert bare.lower <= found.lower
+    assert found.upper <= bare.upper
+    assert made_assumptions(private, assume) == ["tails", "batches"]
+
+
+def test_counts_of_a_first_batch_are_means_over_that_batch():
+    labels = np.random.default_rng(0).choice(VALUES, 5000, p=PRIOR.masses)
+    mechanism = with_counts(labels).mechanism
+    found = CountedLabels.of(mechanism, LabelPieces.of(mechanism), 20_000, random_part=True).mean(VALUES)
+    assert found.low == found.high == pytest.approx(labels.mean(), abs=5 * found.noise)
+    assert found.sampling == pytest.approx(labels.std() / np.sqrt(5000), rel=0.1)
+    assert CountedLabels.of(mechanism, LabelPieces.of(mechanism), 20_000) is None
+
+
+def test_a_group_of_the_counted_labels_is_estimated_by_its_codes():
+    """The other labels may be anything, so that counts say little about the mean of one group."""
+    random = np.random.default_rng(0)
+    labels, others = random.choice(VALUES, 1000, p=PRIOR.masses), random.choice(VALUES, 9000, p=PRIOR.masses)
+    private = with_counts(labels, others)
+    group = estimate_mean(private)
+    bare = estimate_mean(PrivateLabels(private.codes, private.mechanism.without_counts()))
+    assert group.value == pytest.approx(bare.value, abs=0.5 * bare.standard_error)
+    assert group.upper - group.lower < 1.3 * (bare.upper - bare.lower)

@@ -89,7 +89,7 @@ def test_what_is_not_on_the_list_is_refused(part):
     ids=lambda part: str(part)[:20],
 )
 def test_a_file_that_holds_no_model_is_refused(part):
-    with pytest.raises(InvalidInput, match="holds no model that predicts"):
+    with pytest.raises(InvalidInput, match="does not contain a model that predicts"):
         from_bytes(holding(part))
 
 

@@ -192,7 +192,7 @@ def test_a_file_that_is_read_more_than_once_is_refused():
     for second in (8, None):
         parts = node("builtins", "list", "ListNode", content=[array(), array(__id__=second)])
         data = archive(lambda schema, parts=parts: attributes(schema, coef_=parts), **{"a.npy": as_file(np.zeros(2))})
-        with pytest.raises(InvalidInput, match=r"no file of its own|one id stands"):
+        with pytest.raises(InvalidInput, match=r"does not have its own file|one id is used"):
             from_skops(data)
 
 
@@ -202,7 +202,7 @@ def test_a_short_index_that_stands_for_a_large_model_is_refused():
     for number in range(2, 45):
         again = node("builtins", "list", "ListNode", content=[], __id__=number - 1)
         part = node("builtins", "list", "ListNode", content=[part, again], __id__=number)
-    with pytest.raises(InvalidInput, match="one id stands for two values"):
+    with pytest.raises(InvalidInput, match="one id is used for two values"):
         from_skops(archive(lambda schema: attributes(schema, more_=part)))
 
 
@@ -211,7 +211,7 @@ def test_an_id_cannot_bring_a_node_to_another_place(name):
     """In whatever attribute the node hides."""
     hidden = node("builtins", "list", "ListNode", content=[plain("hidden")], __id__=1)
     again = node("builtins", "list", "ListNode", content=[], __id__=1)
-    with pytest.raises(InvalidInput, match="one id stands for two values"):
+    with pytest.raises(InvalidInput, match="one id is used for two values"):
         from_skops(archive(lambda schema: attributes(schema, **{name: hidden, "coef_": again})))
 
 

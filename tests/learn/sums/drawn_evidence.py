@@ -67,4 +67,4 @@ def answer(evidence, questions, generator, noise):
     """Teach the evidence numbers of about the size that answers have."""
     sums = generator.normal(0, 40, questions.shape[1])
     counts = generator.integers(0, 9, questions.shape[1])
-    evidence.learn(questions, SimpleNamespace(sums=sums, counts=counts, sums_variance=noise))
+    evidence.learn(questions, SimpleNamespace(sums=sums, totals=counts, sums_variance=noise))

@@ -145,7 +145,7 @@ def test_a_csv_extract_loads(tmp_path, name):
         ),
         (lambda t: t.replace("1940,2,101", "1940,2,"), r"line 3: AGE is empty"),
         (lambda t: t.replace("1940,2,101,", ""), r"line 3: 7 fields where there should be 10"),
-        (lambda t: t.splitlines()[0] + "\n" + t.splitlines()[3] + "\n", r"nobody with WKSWORK1"),
+        (lambda t: t.splitlines()[0] + "\n" + t.splitlines()[3] + "\n", r"no person with WKSWORK1"),
         (lambda t: "", r"[Ee]mpty"),
     ],
 )

@@ -64,7 +64,7 @@ KINDS = {"int64": pa.int64(), "uint64": pa.uint64(), "text": pa.string(), "large
 FIRST_IDS = [0, 2**63 - 15]
 """Ids from here on, modulo 2⁶⁴. The second ones are negative as int64 and positive as uint64."""
 
-MOST_EVENTS = 70
+MOST_EVENTS = 80
 """A run has fewer."""
 
 CRASHES = st.none() | st.tuples(st.integers(1, MOST_EVENTS), st.booleans())

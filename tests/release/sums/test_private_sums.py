@@ -185,7 +185,7 @@ def test_the_card_says_what_is_protected_and_what_is_not(sums):
     ):
         assert words in card
     days = PrivateSums.over_cells(np.array([1, 2], "timedelta64[D]"), [0, 1], 1, Domain(0, 10, unit="days"))
-    assert "2 labels between 0 and 10 days" in days.card()
+    assert "- **Labels:** from 0 to 10 **days**" in days.card()
     assert "Nothing was asked" in SumQueries(LABELS, 1, FIFTY).released.card()
 
 

@@ -2,7 +2,7 @@
 
 **Squared distance**, from prefix sums in double-double in O(1). With labels measured from the prior's mean,
 `Σ_all p(ŷ − y)² = V + W·ŷ²`, where W is the total mass and V the variance times W. The sums of p, p·y and p·y² over any prefix are
-bounded by W, √(V·W) and V. So whatever the masses, the rounding errors of a bin's part are below `c·10⁻³¹` of that cost.
+bounded by W, √(V·W) and V. So regardless of the masses, the rounding errors of a bin's part are below `c·10⁻³¹` of that cost.
 
 **Absolute and pinball loss**: a weighted quantile, by bisection on prefix sums in O(log k). The best output is always a label. Labels
 are measured from the prior's own quantile, which gives the same bound (docs/concepts/optimal-bins.md, "Numbers").

@@ -29,7 +29,7 @@ MASS_UNIT = 2.0**300
 
 @dataclass(frozen=True)
 class Problem:
-    """Nodes 0 … n and the cost of a step between two of them. A path from 0 to n stands for a set of bins."""
+    """Nodes 0 … n and the cost of a step between two of them. A path from 0 to n represents a set of bins."""
 
     tables: Any
     n: int

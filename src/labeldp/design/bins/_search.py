@@ -204,7 +204,7 @@ def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
 
 @internal
 def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: int) -> bool:
-    """Return whether the later of two left ends is strictly better at place i. If so, it is at all later places too."""
+    """Return whether the later of two left ends is strictly better at index i. If so, it is at all later indices too."""
     young, old = rivals
     with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
     return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))

@@ -44,7 +44,7 @@ def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
     """
     if visible >= 1:
         return np.diag(masses)
-    factor = _copula(masses, visible)
+    factor = copula_factor(masses, visible)
     joint: Floats = (1 - REVEALED_SHARE) * (factor.T @ factor) + REVEALED_SHARE * np.diag(masses)
     return joint
 
@@ -76,11 +76,24 @@ def visible_bias_factor(masses: Floats, visible: float) -> Floats:
     label = np.diag(np.sqrt(masses))
     if visible >= 1:
         return label
-    return np.vstack([np.sqrt(1 - REVEALED_SHARE) * _copula(masses, visible), np.sqrt(REVEALED_SHARE) * label])
+    return np.vstack([np.sqrt(1 - REVEALED_SHARE) * copula_factor(masses, visible), np.sqrt(REVEALED_SHARE) * label])
 
 
-def _copula(masses: Floats, visible: float) -> Floats:
-    """Return the rows of F for the records whose features do not reveal the label."""
+def copula_factor(masses: Floats, visible: float) -> Floats:
+    """Return the rows of F for the records whose features do not reveal the label.
+
+    Parameters
+    ----------
+    masses : array of float64
+        The probability of each label.
+    visible : float
+        The square of the correlation of the features and the label's normal score, below 1.
+
+    Returns
+    -------
+    array of float64
+        As for `visible_bias_factor`.
+    """
     from scipy.special import ndtr, ndtri  # slow to import, and many mechanisms do not need it
 
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))

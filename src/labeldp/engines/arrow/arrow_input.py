@@ -215,7 +215,7 @@ class ArrowInput:
         """Read the source, and raise `InvalidInput` if it differs from what was scanned, before anything is published.
 
         Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
-        the labels that are randomized must be those that were scanned, even if somebody writes to the file in between. So must
+        the labels that are randomized must be those that were scanned, even if someone writes to the file in between. So must
         the labels that are counted. `key` is that of the scan, and `advice` ends the error.
 
         Only chosen rows are yielded, if rows were chosen. They are known by their numbers, so their ranks are added up again.

@@ -88,10 +88,13 @@ def read_text(
     ids: str,
     id_type: str | None,
     delimiter: str | None,
+    person: str | None = None,
     *,
     several: bool,
 ) -> tuple[DataFrame, str]:
-    """Return the two columns, labels as numbers, and the kind of the ids. One more pass over the file checks both.
+    """Return the columns, labels as numbers and persons as whole numbers if all are written so, and the kind of the ids.
+
+    One more pass over the file checks them.
 
     A line may end inside quotation marks, so a file is read by one task. The files of a folder (`several`) must have equal header
     lines.
@@ -107,14 +110,21 @@ def read_text(
     }
     _refuse_blanks_after_quotes(spark, place, shown, str(options["sep"]))
     names = spark.read.options(**options).csv(place).columns
-    refuse_missing_header(shown, [label, ids], names)
-    require_columns([label, ids], names, shown)
+    wanted = list(dict.fromkeys([label, ids, *([] if person is None else [person])]))
+    refuse_missing_header(shown, wanted, names)
+    require_columns(wanted, names, shown)
     schema = StructType([StructField(name, StringType()) for name in (*names, _MALFORMED)])
     rows = spark.read.options(**options).schema(schema).csv(place)
     id_text, label_text = quoted_column(ids), F.btrim(quoted_column(label), F.lit(" \t"))
     number = F.when(label_text.rlike(NUMBER), label_text.try_cast("double"))
-    kind = _checked(rows, shown, label, ids, id_type, label_text.isNotNull() & number.isNull(), id_text)
-    return rows.select(id_text.alias(ids), number.alias(label)), kind
+    owner = quoted_column(wanted[-1])
+    kind, owner_kind = _checked(
+        rows, shown, label, ids, id_type, label_text.isNotNull() & number.isNull(), id_text, owner
+    )
+    columns = [id_text.alias(ids), number.alias(label)]
+    if len(wanted) > 2:
+        columns.append((owner.try_cast("bigint") if owner_kind == "int" else owner).alias(wanted[-1]))
+    return rows.select(*columns), kind
 
 
 def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, separator: str) -> None:
@@ -130,15 +140,22 @@ def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, sep
 
 
 def _checked(
-    rows: DataFrame, shown: str, label: str, ids: str, id_type: str | None, not_number: Column, id_text: Column
-) -> str:
-    """Return the kind of the ids. Raise `InvalidInput` for lines, labels and ids that one machine would refuse."""
-    integer = id_text.rlike(INTEGER) & id_text.try_cast("bigint").isNotNull()
+    rows: DataFrame,
+    shown: str,
+    label: str,
+    ids: str,
+    id_type: str | None,
+    not_number: Column,
+    id_text: Column,
+    owner: Column,
+) -> tuple[str, str]:
+    """Return the kinds of the ids and of persons. Raise `InvalidInput` for lines, labels and ids that one machine would refuse."""
     counted = {
         "malformed": quoted_column(_MALFORMED).isNotNull(),
         "not_numbers": not_number,
         "not_text": id_text.contains("\ufffd"),  # what Spark makes of bytes that are not UTF-8
-        "not_integers": ~integer,
+        "not_integers": ~_is_integer(id_text),
+        "owners_not_integers": ~_is_integer(owner),
     }
     try:
         with job(rows.sparkSession, 0, None):
@@ -159,7 +176,12 @@ def _checked(
         )
     if found["not_text"]:
         raise InvalidInput(f"{shown}: the ids in {ids!r} must be UTF-8 text: save the file as UTF-8")
-    return id_type or ("str" if found["not_integers"] else "int")
+    kinds = ["str" if found[name] else "int" for name in ("not_integers", "owners_not_integers")]
+    return id_type or kinds[0], kinds[1]
+
+
+def _is_integer(text: Column) -> Column:
+    return text.rlike(INTEGER) & text.try_cast("bigint").isNotNull()
 
 
 def _has(number: int) -> str:
@@ -167,7 +189,13 @@ def _has(number: int) -> str:
 
 
 def read_records(
-    spark: SparkSession, source: str, label: str, ids: str, id_type: str | None, delimiter: str | None
+    spark: SparkSession,
+    source: str,
+    label: str,
+    ids: str,
+    id_type: str | None,
+    delimiter: str | None,
+    person: str | None = None,
 ) -> tuple[DataFrame, str | None]:
     """Return the records at a path or URI, and the kind that their ids get ("int" or "str") if their types do not decide it.
 
@@ -179,11 +207,11 @@ def read_records(
     with _readable(source):
         if suffix in TEXT_SUFFIXES:
             several = not _is_file(spark, path)  # a folder or a pattern
-            return read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several)
+            return read_text(spark, pattern, source, label, ids, id_type, delimiter, person, several=several)
         if delimiter is not None:
             raise InvalidInput(f"--delimiter is for CSV and TSV files, and {source} is not one: leave it out")
         frame = spark.read.format(_format(spark, path, source, suffix)).load(pattern)
-    require_columns([label, ids], frame.columns, source)
+    require_columns([label, ids, *([] if person is None else [person])], frame.columns, source)
     return frame, id_type
 
 

@@ -89,7 +89,7 @@ class IdRepeated(Exception):  # noqa: N818
 
 
 class SparkFailed(OSError):  # noqa: N818
-    """Spark could not finish a job. `release/` says what was charged."""
+    """Spark could not finish a job. `release/` reports what was charged."""
 
 
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:

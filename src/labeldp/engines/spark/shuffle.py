@@ -54,7 +54,7 @@ PACKED_ROWS_PER_PART = 64
 MOST_BYTES = 1 << 26
 """Fewer rows are packed at a time if they have more bytes."""
 LENGTHS = "lengths"
-"""The column of packed rows that says how long each text is, in bytes."""
+"""The column of packed rows with the length of each text, in bytes."""
 SORTED_ROWS = 1 << 16
 """The number of sorted rows in a batch."""
 

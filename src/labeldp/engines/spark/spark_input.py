@@ -186,6 +186,11 @@ class SparkInput:
             self._persons(domain, key),
         )
 
+    def count_persons(self) -> NDArray[np.int64] | None:
+        """Return the number of persons by their number of rows, if there is a column of persons. Reads no label."""
+        found = self._persons(Domain(0, 1), os.urandom(32))
+        return None if found is None else found.sizes()
+
     def _persons(self, domain: Domain, key: bytes) -> SparkPersons | None:
         """Return the rows of each person, which are chosen later."""
         if self.person_column is None:

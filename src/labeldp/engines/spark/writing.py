@@ -62,7 +62,7 @@ class Scratch:
     work : Path
         The working folder of the release.
     uri : str or None
-        Where all machines can write, if the working folder is not such a place.
+        A folder that all machines can write to, if they cannot write to the working folder.
     name : str
         The name of the new folder there. Others should not be able to guess it.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from labeldp.errors import LabelDPError
-from labeldp.evaluate.risk import odds, percent
+from labeldp.evaluate.risk import odds
 from labeldp.explore.answers import Designed, caveats, compared, curve, designed, headline, simulated_prior, why_none
 from labeldp.explore.exports import (
     FIGURES,
@@ -27,7 +27,7 @@ from labeldp.explore.page import charts
 from labeldp.explore.page.sidebar import as_text, controls
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.views import Reported, apart, channel, reported
-from labeldp.formatting import count_of, plain
+from labeldp.formatting import count_of, percent, plain
 from labeldp.mechanisms.prediction import PREDICTION_LABELS
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.plots import in_words
@@ -45,13 +45,11 @@ COMPARED_FIGURES = {
 
 
 def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001 - all sections are called alike
-    """The advisor's curve with the current ε marked, and what this ε risks."""
+    """The advisor's curve with the current ε marked, what this ε risks, and, apart from it, the recommended ε."""
     now, advice = headline(question), curve(question)
     shown = st.radio("Show", ("R²", "RMSE"), horizontal=True, label_visibility="collapsed", key="figure")
     _chart(charts.outlook_chart(advice, now, question.epsilon, "r2" if shown == "R²" else "rmse", question.mechanism))
-    whose = "" if question.mechanism == "auto" else "With auto: "
-    st.markdown(f"**{as_text(whose + advice.recommendation)}**")
-    st.markdown("**What this ε risks at worst**")
+    st.markdown(f"**What ε = {question.epsilon:g} risks at worst**")
     for_whom, *sentences = now.risk.words(now.statement)
     st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
     low, high = now.trained.likely_r2
@@ -59,6 +57,11 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
         f"Predictions are for labels distributed like this. Models on real data reached R² from {low:.2f} to {high:.2f} in nine of ten cases where "
         f"{now.trained.r2:.2f} was predicted."
     )
+    whose = "" if question.mechanism == "auto" else "With auto: "
+    best = advice.recommended
+    risk = "" if best is None else f" With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}."
+    st.markdown("**A recommendation, independent of the ε on the left**")
+    _say(f"{whose}{advice.recommendation}{risk}")
 
 
 def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
@@ -115,7 +118,7 @@ def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     table = channel(found.mechanism, question.merged, (domain.lower, domain.upper))
     _chart(charts.channel_chart(table))
     st.markdown(
-        "Each column belongs to true labels, each row to a report. Colours say how often. The more alike columns are, the less a report tells about one "
+        "Each column belongs to true labels, each row to a report. Colours show how often. Where columns look alike, a report reveals little about one "
         "label."
     )
     if not table.single:
@@ -291,12 +294,12 @@ def _figures(question: Question, names: tuple[str, ...]) -> None:
 
 SECTIONS: dict[str, Callable[[Question, tuple[str, ...]], None]] = {
     "Which ε": which_epsilon,
-    "Outputs": outputs,
+    "Reported values": outputs,
     "One label": one_label,
-    "Channel": whole_channel,
+    "All labels": whole_channel,
     "Compare": comparison,
-    "Private prior": private_prior,
-    "Take away": take_away,
+    "Private histogram": private_prior,
+    "Command and files": take_away,
 }
 FIRST = "Which ε"
 STYLE = """
@@ -348,7 +351,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     columns[3].metric(
         "50 % belief, after",
         f"≤ {percent(now.risk.most(0.5))}",
-        help="The most that somebody who knows everything but this label can come to believe.",
+        help="The most that someone who knows everything but this label can come to believe.",
     )
 
 

@@ -36,12 +36,12 @@ def controls(preset: str | None) -> tuple[Question, tuple[str, ...], str | None]
     """Draw the left side and read it: the question, the mechanisms to compare, and what is wrong with an uploaded file."""
     with st.sidebar:
         top = st.container()
-        st.header("What is known")
+        st.header("What you know")
         known, problem = _file(preset)
         lower, upper, cells, whole = _bounds(known)
         distribution = _shape(lower, upper) if known is None else known.prior
         public = _public(known)
-        st.header("What is asked")
+        st.header("What you ask")
         mechanism = _mechanism(known)
         with top:  # what is moved most stands first
             epsilon = _epsilon(known, mechanism)
@@ -203,7 +203,7 @@ def _epsilon(known: Known | None, mechanism: str) -> float:
         1.0,
         format_func=lambda value: f"{value:g}",
         key="epsilon",
-        help="Smaller protects more. For somebody who knows everything but this label, the odds of anything about it change at most e^ε times.",
+        help="Smaller protects more. For someone who knows everything but this label, the odds of anything about it change at most e^ε times.",
     )
 
 

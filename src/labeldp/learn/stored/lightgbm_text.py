@@ -130,12 +130,12 @@ def _check_tree(lines: dict[str, str], columns: int) -> None:
         or not ((kind >= 0) & (kind < MISSING)).all()
         or not np.isin(by_set, np.arange(sets)).all()
     ):
-        raise InvalidInput("a tree is damaged: a split has a column or a set of categories that is not there")
+        raise InvalidInput("a tree is damaged: a split has a column or a set of categories that does not exist")
     if sets:
         ends = _whole(lines.get("cat_boundaries", ""), sets + 1)
         words = _whole(lines.get("cat_threshold", ""), int(ends[-1]))
         if ends[0] != 0 or (np.diff(ends) < 1).any() or not ((words >= 0) & (words < 1 << 32)).all():
-            raise InvalidInput("a tree is damaged: the categories of a split are not there")
+            raise InvalidInput("a tree is damaged: the categories of a split do not exist")
     elif lines.get("cat_boundaries") or lines.get("cat_threshold"):
         raise InvalidInput("a tree has categories, but no split by them")
 

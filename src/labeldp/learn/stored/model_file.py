@@ -97,7 +97,7 @@ class Reader:
         self.arrays = dict(arrays)
 
     def read(self, part: Any) -> Any:
-        """The value that the JSON stands for."""
+        """The value that the JSON represents."""
         if _is_plain(part):
             return part
         if isinstance(part, list):
@@ -175,7 +175,7 @@ class Reader:
 FORMS = frozenset(
     {"tuple", "dict", "array", "number", "nodes", "objects", "texts", "dtype", "function", "object", "skops"}
 )
-"""The keys that say how an object of the JSON is to be read."""
+"""The keys that specify how an object of the JSON is read."""
 
 
 def _is_plain(value: object) -> bool:
@@ -183,14 +183,14 @@ def _is_plain(value: object) -> bool:
 
 
 LARGEST_FILE = 2 << 30
-"""Larger models are neither saved nor loaded. Loading takes a small multiple of the file's size in memory, whatever it holds."""
+"""Larger models are neither saved nor loaded. Loading takes a small multiple of the file's size in memory, for any content."""
 STRUCTURE = "structure"
 
 
 def to_bytes(model: Any) -> bytes:
     """The content of the file; `NotStorable` if the model holds something that only a pickle could hold."""
     if not _predicts(model):
-        raise NotStorable(f"a {type(model).__name__} is no regressor")
+        raise NotStorable(f"a {type(model).__name__} is not a regressor")
     writer = Writer()
     structure = {"scikit-learn": sklearn.__version__, "model": writer.write(model, "model")}
     text = json.dumps(structure, ensure_ascii=False, separators=(",", ":")).encode()
@@ -218,7 +218,7 @@ def from_bytes(data: bytes) -> Any:
     if reader.arrays:
         raise InvalidInput(f"it is damaged: no part of the model refers to the array {min(reader.arrays)!r:.60}")
     if not predicts:
-        raise InvalidInput(f"it holds no model that predicts, but a {type(model).__name__}")
+        raise InvalidInput(f"it does not contain a model that predicts, but a {type(model).__name__}")
     if written != sklearn.__version__:
         warnings.warn(
             InconsistentVersionWarning(

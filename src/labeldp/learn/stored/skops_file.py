@@ -134,7 +134,7 @@ def _check_slice(node: dict[str, Any]) -> None:
 
 
 def _check_dtype(node: dict[str, Any]) -> None:
-    """Refuse a dtype of anything but an array. skops would take the attribute `dtype` of whatever it holds."""
+    """Raise `InvalidInput` for a dtype of anything but an array. skops would take the attribute `dtype` of any object."""
     content = node.get("content")
     of = content.get("__loader__") if isinstance(content, dict) else None
     if (node.get("__module__"), node.get("__class__"), of) != ("numpy", "dtype", "NdArrayNode"):
@@ -183,17 +183,17 @@ def _nodes(part: Any) -> Iterator[Node]:
 
 
 def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
-    """Refuse an index in which one id stands for two values.
+    """Refuse an index in which one id represents two values.
 
     skops takes a node whose id it has seen for the first node with that id, and does not look at what else is written there.
     Files that it wrote have the whole value at each place. If all do, what is written is what is read. Otherwise a short index
-    can stand for a model of any size, and a node can come from a place where nobody expects it.
+    can represent a model of any size, and a node can come from a place where nobody expects it.
     """
     forms: dict[Any, int] = {}
     known: dict[int, int] = {}
 
     def form(part: Any) -> int:
-        """A number for the value that is written here. Equal values have the same number, whatever ids and files they have."""
+        """A number for the value that is written here. Equal values have the same number, also with different ids and files."""
         if isinstance(part, dict):
             file = part.get("file")
             values = {**part, "file": digests.get(file)} if isinstance(file, str) else part
@@ -206,7 +206,7 @@ def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
         if isinstance(part, dict) and "__id__" in part:
             identity = part["__id__"]
             if type(identity) is not int or known.setdefault(identity, number) != number:
-                raise InvalidInput("the index of the archive is damaged: one id stands for two values")
+                raise InvalidInput("the index of the archive is damaged: one id is used for two values")
         return number
 
     form(schema)
@@ -219,12 +219,12 @@ def _arrays(schema: Node) -> list[str]:
         if node.get("__loader__") == "NdArrayNode" and node.get("type") == "numpy":
             name, owner = node.get("file"), node.get("__id__")
             if not isinstance(name, str) or not owner or owners.setdefault(name, owner) != owner:
-                raise InvalidInput("an array is damaged: it has no file of its own")
+                raise InvalidInput("an array is damaged: it does not have its own file")
     return list(owners)
 
 
 def _check_array(data: bytes) -> None:
-    """Refuse what is no array of plain values, or claims another size than it has: NumPy would reserve memory for it."""
+    """Raise `InvalidInput` unless this is an array of plain values of the size it claims: NumPy would reserve memory for it."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

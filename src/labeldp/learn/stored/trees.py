@@ -1,6 +1,6 @@
 """What the trees of a model file must satisfy. scikit-learn's compiled code follows their indices without looking.
 
-A node that points outside its tree, to itself or to a column that is not there would read foreign memory or never end
+A node that points outside its tree, to itself or to a column that does not exist would read foreign memory or never end
 (scikit-learn pull request 34558). So every index is checked when a model is loaded.
 """
 
@@ -96,7 +96,7 @@ def check_nodes(nodes: Any, columns: int, categorical: int = 0, bitsets: int = 0
     )
     if not sound:
         raise InvalidInput(
-            "a tree is damaged: a node points outside of it, back, or to a column or a set of categories that is not there"
+            "a tree is damaged: a node points outside of it, back, or to a column or a set of categories that does not exist"
         )
 
 

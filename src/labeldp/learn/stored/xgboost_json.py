@@ -106,7 +106,7 @@ def _check_tree(tree: Any, place: int, columns: int) -> int:
         or not np.isin(kind, (0, 1)).all()
         or not np.isin(default, (0, 1)).all()
     ):
-        raise InvalidInput("a tree is damaged: a node points outside of it, back, or to a column that is not there")
+        raise InvalidInput("a tree is damaged: a node points outside of it, back, or to a column that does not exist")
     return _check_sets(tree, np.flatnonzero(kind), leaves)
 
 
@@ -121,7 +121,7 @@ def _check_sets(tree: Any, by_set: NDArray[np.int64], leaves: NDArray[np.bool_])
         or not np.array_equal(starts, np.cumsum(sizes) - sizes)
         or sizes.sum() != values.size
     ):
-        raise InvalidInput("a tree is damaged: the categories of a split are not there")
+        raise InvalidInput("a tree is damaged: the categories of a split do not exist")
     return int(sum(values[start : start + size].max() + 1 for start, size in zip(starts, sizes, strict=True)))
 
 

@@ -111,7 +111,7 @@ class CellsPlan(ReprMixin):
         epsilon : float, str, Decimal or Fraction
             What the labels party will spend.
         categorical, numeric : sequence of str or int, optional
-            Columns to read as categories or as numbers whatever their type.
+            Columns to read as categories or as numbers regardless of their type.
 
         Returns
         -------
@@ -232,7 +232,9 @@ class CellsPlan(ReprMixin):
         }
 
 
-def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
+def model_from_answer(
+    wanted: CellsPlan, features: Any, sums: PrivateSums, weights: NDArray[np.int64] | None = None
+) -> SumsModel:
     """Make a model from the labels party's answer.
 
     Parameters
@@ -243,6 +245,8 @@ def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> Su
         The features of the records that were summed, in any order.
     sums : PrivateSums
         The answer: a histogram, sums against signs, then sums over the cells of each column.
+    weights : array of int64, optional
+        The weight of each record in the sums, if the answer is for persons: they are in its folder.
 
     Returns
     -------
@@ -265,17 +269,22 @@ def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> Su
         raise InvalidInput(
             f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give those of the labels"
         )
-    found = range_within(answers[0].clip, counts, sums.records)
-    evidence = Evidence(rows, found.mean)
+    if (weights is None) != (sums.weighting is None):
+        raise InvalidInput(
+            "the answer and the weights of its records do not fit: give weights if the sums are for persons"
+        )
+    found = range_within(answers[0].clip, counts, sums.size)
+    evidence = Evidence(rows, found.mean, None if weights is None else weights / counts.weight)
     evidence.add(*learner.columns())
     later = list(answers)
     if wanted.signs:
         answer = later.pop(0)
-        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(wanted.signs)]]), answer)
+        each = np.ones(rows, np.int64) if weights is None else weights
+        _check_counts(np.array([np.sum(one * each) for one in sent[: len(wanted.signs)]]), answer)
         evidence.learn(_placed_signs(evidence, wanted), answer)
     for column, answer in zip(wanted.whole, later, strict=True):
         size, cells = evidence.blocks[column + 1].cells, answer.values.size
-        _check_counts(np.bincount(learner.codes[:, column], minlength=size), answer)
+        _check_counts(np.bincount(learner.codes[:, column], weights, minlength=size), answer)
         evidence.learn(evidence.cells_of(column + 1)[:, :cells], answer)
     belief, found = inferred(evidence, found, sums.domain)
     return learner.model(evidence, belief, (), found, sums.domain)
@@ -298,7 +307,7 @@ def _in_order(wanted: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answe
     return answers[0], answers[1:]
 
 
-def _check_counts(own: NDArray[np.int64], answer: Answer) -> None:
+def _check_counts(own: NDArray[Any], answer: Answer) -> None:
     summed = answer.counts
     if summed.size > own.size or (own[: summed.size] != summed).any() or own[summed.size :].any():
         raise InvalidInput(

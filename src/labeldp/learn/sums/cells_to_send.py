@@ -42,7 +42,7 @@ def cells_of_file(
     epsilon : float, str, Decimal or Fraction
         What the labels party will spend.
     categorical, numeric : sequence of str
-        Columns to read as categories or as numbers whatever their type.
+        Columns to read as categories or as numbers regardless of their type.
     exclude : sequence of str
         Columns to leave out.
     id_type : {"int", "str"}, optional
@@ -81,9 +81,9 @@ def cells_of_file(
 
 
 def _cells_table(plan: CellsPlan, features: pa.Table, ids: pa.Array, id_column: str) -> pa.Table:
-    """The ids and the columns to send, in the order of the ids, which says nothing about the file of features.
+    """The ids and the columns to send, in the order of the ids, which reveals nothing about the file of features.
 
-    Columns of signs are int8; names say nothing about the features.
+    Columns of signs are int8; names reveal nothing about the features.
     """
     sent = plan.columns(features)
     order = np.asarray(pc.array_sort_indices(ids))
@@ -98,10 +98,12 @@ def read_plan(path: Path) -> CellsPlan:
     if path.is_dir():
         path = path / "plan.json"
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}: give the plan.json that labeldp cells wrote beside cells.parquet")
+        raise InvalidInput(
+            f"there is no file {path}: give the plan.json that labeldp cells wrote next to cells.parquet"
+        )
     try:
         return CellsPlan.from_json(read_text(path))
     except InvalidInput as error:
         raise InvalidInput(
-            f"{path}: {error}. Give the plan.json that labeldp cells wrote beside cells.parquet"
+            f"{path}: {error}. Give the plan.json that labeldp cells wrote next to cells.parquet"
         ) from None

@@ -107,15 +107,20 @@ class Block:
 
 
 class Evidence:
-    """Blocks with the counts of records in all pairs of their cells; questions and answers.
+    """Blocks with the counts of records, or their total weights, in all pairs of their cells; questions and answers.
+
+    Weights are those of rows of persons, at most 1 for a person. Labels of a person vary together, and sums of them at most as if there
+    were as many independent labels as persons, which is what total weights amount to.
 
     A question is a number for each cell of all blocks, most of them zero: the sum of the labels of the records, each times the
     numbers of its cells. Answers are less the sum that a label of `offset` everywhere would give. Where sums are of residuals,
     `expected` is what was subtracted from each label, and an answer gets its sum back.
     """
 
-    def __init__(self, records: int, offset: float) -> None:
-        self.records = records
+    def __init__(self, rows: int, offset: float, weights: Floats | None = None) -> None:
+        self.rows = rows
+        self.weights = weights
+        self.records = rows if weights is None else float(weights.sum())
         self.offset = offset
         self.expected: Floats | None = None
         self.blocks: list[Block] = []
@@ -145,7 +150,7 @@ class Evidence:
 
     def learn(self, questions: Floats, answer: Answer) -> None:
         """Take an answer to questions, which are given as one column of numbers for each."""
-        sums = answer.sums - self.offset * answer.counts
+        sums = answer.sums - self.offset * answer.totals
         if self.expected is not None:
             sums = sums + questions.T @ self.cell_sums(self.expected)
         self.questions = np.hstack([self.questions, questions])
@@ -188,20 +193,25 @@ class Evidence:
         return gram
 
     def cell_sums(self, values: Floats) -> Floats:
-        """The sum of a number of each record over each cell of all blocks."""
+        """The weighted sum of a number of each record over each cell of all blocks."""
+        values = self._weighed(values)
         pairs = zip(self.codes, self.blocks, strict=True)
         return np.concatenate([np.bincount(codes, values, minlength=block.cells) for codes, block in pairs])
 
     def total(self, effects: Floats) -> Floats:
         """The sum of the effects of each record's cells."""
-        found = np.zeros(self.records)
+        found = np.zeros(self.rows)
         for block, codes in enumerate(self.codes):
             found += effects[self.place(block)][codes]
         return found
 
+    def _weighed(self, values: Floats) -> Floats:
+        return values if self.weights is None else values * self.weights
+
     def _crossed(self, i: int, j: int, weights: Floats | None = None) -> Floats:
         """The number of records, or their weight, in each pair of cells of two blocks."""
         rows, columns = self.blocks[i].cells, self.blocks[j].cells
+        weights = self.weights if weights is None else self._weighed(weights)
         if i == j:
             return np.diag(np.bincount(self.codes[j], weights, minlength=columns).astype(np.float64))
         pairs = self.codes[i].astype(np.int32) * np.int32(columns) + self.codes[j]
@@ -399,7 +409,7 @@ def infer_link(
     """The link of the best evidence, its base, and the posterior of the effects on its scale.
 
     `belief` is the posterior for effects that add up. Another link must be clearly better, except for two classes: for them effects
-    that add up are no candidate.
+    that add up are not a candidate.
     """
     added = evidence.offset + evidence.total(belief.effects(evidence))
     mean, best = float(added.mean()), (Link(), evidence.offset, belief)
@@ -428,7 +438,7 @@ def _linearised(
     base = link.score(mean)
     slope = float(link.slope(np.array(base)))
     width = label_variance / slope**2
-    variances, score = belief.variances / slope**2, np.zeros(evidence.records)
+    variances, score = belief.variances / slope**2, np.zeros(evidence.rows)
     tried = []
     for number in range(LINEARISED):
         linear = Linearised(evidence, link, base, score)

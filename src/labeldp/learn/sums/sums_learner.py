@@ -47,8 +47,9 @@ MIDDLE = Fraction(3, 10)
 """The share of what then remains for the first sums of residuals, if there are any."""
 MOST_LEFT = 0.7
 """Residuals are summed if features leave at most this share of the label's variance."""
-REACH = 1.5
-"""Residuals are clipped at this number of their standard deviations. Later sums correct a prediction by no more than that."""
+REACH, WIDER = 1.5, 0.7
+"""Residuals are clipped at 1.5 of their standard deviations, and 0.7 more for each factor of ten by which n·ε exceeds 10,000: where noise
+is small, the clip costs more than it saves."""
 ALL_PAIRED = 8
 """With at most this number of columns, all pairs are considered from the start."""
 EARLY_SIGNS = 4
@@ -95,7 +96,8 @@ class SumsLearner:
     def learn(self, queries: SumQueries, found: LabelRange | None = None) -> SumsModel:
         """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already."""
         looked = found = first_look(queries) if found is None else found
-        evidence = Evidence(queries.records, found.mean)
+        shares = None if queries.weights is None else queries.weights / queries.weight
+        evidence = Evidence(queries.records, found.mean, shares)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
         pairs = self._all_pairs()
@@ -254,15 +256,17 @@ def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior
     if not found.is_known(domain):
         return False
     lower, upper = (domain.lower + domain.step * end for end in found.clip)
-    expected = np.clip(evidence.offset + evidence.total(belief.effects(evidence)), lower, upper)
+    link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
+    expected = np.clip(link.mean(base + evidence.total(belief.effects(evidence))), lower, upper)
     left = max(LEAST_REST, 1 - float(expected.var()) / found.variance)
-    reach = int(REACH * np.sqrt(left * found.variance) / domain.step)
+    deviations = REACH + WIDER * np.log10(max(1.0, evidence.records * float(queries.remaining) / 1e4))
+    reach = int(deviations * np.sqrt(left * found.variance) / domain.step)
     width = queries.clipped[1] - queries.clipped[0]
     if left > MOST_LEFT or not 1 <= 2 * reach <= width:
         return False
     units = np.rint((expected - domain.lower) / domain.step).astype(np.int64)
     queries.subtract(units, reach)
-    evidence.expected = domain.lower + domain.step * units
+    evidence.expected = np.asarray(domain.lower + domain.step * units, np.float64)
     return True
 
 
@@ -289,7 +293,7 @@ def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
 
 def signs_of(evidence: Evidence, questions: Floats) -> Any:
     """The sign of each record for each question, which is about the cells of one block."""
-    signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
+    signs = np.empty((evidence.rows, questions.shape[1]), np.int8, order="F")
     for column, question in enumerate(questions.T):
         block = evidence.block_of(question)
         signs[:, column] = question[evidence.place(block)].astype(np.int8)[evidence.codes[block]]

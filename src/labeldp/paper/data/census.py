@@ -133,7 +133,7 @@ ARCHIVE_LAYOUT = FixedWidth(
 def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = None) -> Dataset:
     r"""Load the persons who worked at least a week in 1939 from a file of the 1940 US census.
 
-    Three kinds of file are told apart by name and content: the archive's hierarchical `EXT1940USCB.dat`; an IPUMS
+    Three kinds of file are distinguished by name and content: the archive's hierarchical `EXT1940USCB.dat`; an IPUMS
     extract (`.dat` or `.dat.gz`) with its DDI codebook; a CSV extract (`.csv` or `.csv.gz`) with an upper-case header.
 
     As in the paper, rows whose WKSWORK1 is 0 (did not work, or not asked) are dropped. Codes above 52 are no number of
@@ -145,7 +145,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
     path : str or path
         The file.
     ddi : str or path, optional
-        The codebook of an IPUMS extract. By default an `.xml` of the same name beside it, if there is one.
+        The codebook of an IPUMS extract. By default an `.xml` of the same name next to it, if there is one.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
     worked = np.concatenate([np.empty(0, np.uint8), *labels]).astype(np.float64)
     if not len(worked):
         raise InvalidInput(
-            f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
+            f"{path.name} has no person with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
         )
     features: dict[str, pa.Array] = {"AGE": pa.array(np.concatenate(ages).astype(np.float64))}
     for name, (first, number) in CENSUS_VOCABULARIES.items():

@@ -60,7 +60,7 @@ def load_criteo(
     clip : float
         Amounts above this become this.
     generated : bool
-        Whether the file was made by `write_criteo_like`. The data set's name and description then say so.
+        Whether the file was made by `write_criteo_like`. The data set's name and description then state this.
 
     Returns
     -------

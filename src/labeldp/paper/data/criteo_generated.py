@@ -1,4 +1,4 @@
-"""Generated data in the form of the Criteo log, for those who do not have the genuine file.
+"""Generated data in the form of the Criteo log, for people who do not have the genuine file.
 
 Rows are made in chunks of a fixed size with a random stream each, so no row depends on how many follow it. Identifiers look like
 the genuine file's: 32 upper-case hexadecimal digits, `-1` where missing.
@@ -188,7 +188,7 @@ def purchases(score: NDArray[np.float64], generator: np.random.Generator, first_
 
 
 class _World:
-    """The fixed catalogue: cells of the price and shop parts, some more frequent than others, and what each stands for."""
+    """The fixed catalogue: cells of the price and shop parts, some more frequent than others, and what each represents."""
 
     def __init__(self) -> None:
         generator = np.random.default_rng(1940)

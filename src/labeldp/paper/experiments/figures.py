@@ -203,7 +203,7 @@ def _generalization(report: Report, reproduction: Reproduction) -> None:
     if settings["model"] == "network":
         model = f"the paper's network, {settings['epochs']} epochs of batches of {settings['batch_size']:,}"
     report.text(
-        f"{settings['rows']:,} rows, split 80/20 anew for each of {settings['runs']} seeds; {model}. Figures: {measure}, "
+        f"{settings['rows']:,} rows, split 80/20 again for each of {settings['runs']} seeds; {model}. Figures: {measure}, "
         "mean ± standard deviation over seeds. All are in `figures.csv`."
     )
     if task.published:

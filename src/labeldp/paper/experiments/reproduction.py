@@ -45,9 +45,9 @@ class Reproduction:
     dataset : Dataset, optional
         The data to train on.
     stand_in_labels : LabelDistribution, optional
-        Labels of a stand-in that are distributed differently. They get exact figures of their own.
+        Labels of a stand-in that are distributed differently. They get their own exact figures.
     missing_package : str
-        Says which package a stand-in needs, if it was left out because that is not installed.
+        The package that a stand-in needs, if it was left out because the package is not installed.
     exact, exact_stand_in : mapping of (str, float) to Measured
         Exact errors of the labels, by method and ε.
     tested, sampled : mapping of (str, float) to Measured
@@ -201,7 +201,7 @@ class Reproduction:
         on_message: Callable[[str], None] = print,
         on_progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> list[TrainedRun]:
-        """Train and test models, and save each result in `folder` as soon as it is there.
+        """Train and test models, and save each result in `folder` as soon as it is known.
 
         Results that the folder holds already are used again, so an interrupted call can be repeated.
 

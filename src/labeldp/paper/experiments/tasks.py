@@ -51,7 +51,7 @@ class Scale:
     epochs : int
         Passes of the network over the training rows.
     runs : int
-        Seeds. Each one splits the data anew.
+        Seeds. Each one splits the data differently.
     epsilons : tuple of float
         Privacy budgets to train at.
 
@@ -98,7 +98,7 @@ class Task:
     quick, full : Scale
         How much to train by default, and at the paper's size.
     stand_ins : mapping of str to callable
-        Functions that load or generate a stand-in for the paper's data with at most so many rows. The first is the default.
+        Functions that load or generate a stand-in for the paper's data with at most the given number of rows. The first is the default.
     genuine : callable or None
         Loads the paper's own file. None if that file is proprietary.
     calibrated : LabelDistribution or None
@@ -176,7 +176,7 @@ class Task:
         data : path or None
             The genuine file. None means a stand-in.
         rows : int or None
-            At most so many rows, drawn at random but always the same ones.
+            The largest number of rows; they are drawn at random, and always the same ones.
         stand_in : str, optional
             Which stand-in. By default the first.
 

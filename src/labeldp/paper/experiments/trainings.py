@@ -168,7 +168,7 @@ class TrainingSetup:
         )
 
     def train_and_test(self, run: Run) -> TrainedRun:
-        """Train a model and test it. As in the paper, every seed splits the data anew."""
+        """Train a model and test it. As in the paper, every seed splits the data differently."""
         start, cpu = time.perf_counter(), time.process_time()
         train, test = _split(self.dataset, run.seed)
         targets = self.targets(run, train.labels)
@@ -266,7 +266,7 @@ def train_all(setup: TrainingSetup, runs: Sequence[Run], workers: int) -> Iterat
 
 
 def forecast(setup: TrainingSetup, trainings: int, processes: int) -> str:
-    """Say how long trainings will take, estimated from a short training that uses all cores."""
+    """Return how long trainings will take, estimated from a short training that uses all cores."""
     idle = 1.0 if processes == 1 else max(1.0, joblib.cpu_count() / processes)  # one process has a thread for each core
     seconds = trainings * setup.seconds_per_run() * idle
     passes = f" × {setup.epochs} epochs" if setup.model == "network" else ""

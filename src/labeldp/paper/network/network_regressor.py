@@ -59,7 +59,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     vector. The vectors and the standardised numbers go through dense layers of 128, 64 and 1 units with ReLU between
     them. Training takes 50 epochs of batches of 8,192 rows with RMSProp (Adam for Poisson loss), a learning rate that
     falls from 0.001 to 0 along a cosine, and L2 weight 1e-4 on the dense kernels. `labeldp.paper.network.trainer` lists what
-    the paper leaves open, and `labeldp.learn.feature_columns` says how columns are read.
+    the paper leaves open, and `labeldp.learn.feature_columns` describes how columns are read.
 
     `X` may be a pandas, polars or Arrow table (columns are found by name) or an array. Targets are usually decoded
     private labels. With few rows, choose a smaller `batch_size`: at 8,192, 10,000 rows make only two steps in an epoch.
@@ -69,7 +69,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     categorical, numeric : sequence of str or int, optional
-        Columns, by name or position, to read as categories or as numbers whatever their type.
+        Columns, by name or position, to read as categories or as numbers regardless of their type.
     loss : {"squared", "poisson"}
         "poisson" is for counts: the prediction is ŷ = exp(last value), the loss ŷ − y log ŷ, and targets must be 0 or more.
     optimizer : {"auto", "rmsprop", "adam"}
@@ -79,7 +79,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     hidden : sequence of int
         The widths of the inner layers.
     min_count : int
-        The number of rows a category needs to get a vector of its own.
+        The number of rows a category needs to get its own vector.
     epochs, batch_size, learning_rate, l2 : int, int, float, float
         The training settings described above.
     early_stopping : bool
@@ -111,7 +111,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
 
     Privacy
     -------
-    The regressor adds no privacy and needs none: whatever is computed from a private message stays private.
+    The regressor adds no privacy and needs none: everything computed from a private message stays private.
 
     Examples
     --------

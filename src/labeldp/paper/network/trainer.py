@@ -16,7 +16,7 @@ so the L2 weight means what it means in the paper. With Poisson loss the last bi
 
 **Embeddings.** Optimiser steps are for the rows of an embedding table that occur in a batch, and for no others. A batch of 8,192 records uses a few thousand rows of a table that may have millions. Each column has its own rows, so
 threads that work on different columns never write to the same row. Sums within a column have a fixed order, so the result
-does not depend on the number of threads. A step costs O(look-ups × dimension), whatever the size of the table.
+does not depend on the number of threads. A step costs O(look-ups × dimension) regardless of the size of the table.
 
 Updates are compiled for one dimension, because vector instructions of the right length almost halve the time. The call is
 `update(codes, gradient, table, state, stamps, touched, step, rate, first, stride)`:

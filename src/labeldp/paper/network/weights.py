@@ -1,6 +1,6 @@
 """A trained network as plain arrays: it predicts with NumPy alone and pickles without torch.
 
-A row's prediction depends neither on the rows beside it nor, but for the last digit of an exponential, on the processor.
+A row's prediction depends neither on the rows next to it nor, but for the last digit of an exponential, on the processor.
 Matrix products add up in an order that depends on both, so their sums are made exact: each layer rounds its inputs and
 weights to so few bits (22 for 256 inputs) that every partial sum fits into the 53 bits of a double. That is about as
 precise as float32, and takes two to three times as long.
@@ -40,7 +40,7 @@ class Weights:
     scale: float = 1.0
 
     def predict(self, codes: NDArray[np.int32], numeric: Singles) -> Floats:
-        """One prediction per row, in pieces so that memory stays small whatever the number of rows."""
+        """One prediction per row, in pieces so that memory stays small regardless of the number of rows."""
         kernels = [_rounded(kernel, 0, _bits(kernel)) for kernel in self.kernels]
         predictions = np.empty(len(codes), np.float64)
         for start in range(0, len(codes), ROWS_AT_ONCE):

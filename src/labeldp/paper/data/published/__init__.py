@@ -1,4 +1,4 @@
-"""The figures that the paper printed, so that every table of ours can show them beside its own."""
+"""The figures that the paper printed, so that every table of ours can show them next to its own."""
 
 import csv
 from collections.abc import Iterator

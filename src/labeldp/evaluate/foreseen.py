@@ -1,0 +1,159 @@
+"""What will be known about a model afterwards: the interval that `train` will print, and that of a score, from public numbers alone.
+
+Private labels are made up as they are expected, and `estimate_r2` is asked about them as `train` asks it. The made-up labels follow the
+prior exactly, their noisy counts have no noise (but its law), and predictions explain as much as the model is predicted to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+from labeldp.evaluate.estimates import estimate_r2
+from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.intervals import ASSUMPTIONS
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.mechanisms.auto import prior_of_counts
+from labeldp.mechanisms.label_cells import DESIGN_CELLS, MOST_LABELS
+from labeldp.mechanisms.prediction import ModelErrors, likely_predictions
+from labeldp.priors import Prior
+from labeldp.release.randomizer import LabelRandomizer
+
+CELLS = 101
+"""The most cells of the made-up labels. The noise of finer counts is put into these."""
+MOST_MADE_UP = 300_000
+"""More records than this are taken as this many: their interval is not wider."""
+LEAST_SCORED = Fraction(1, 1000)
+"""For a smaller ε no score is offered: a tenth of it would tell nothing."""
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What will be known about a model that is trained on private labels at one ε.
+
+    Attributes
+    ----------
+    r2 : pair of float or None
+        The 95 % interval of R² that `train` is expected to print, if its model explains what is predicted. None if it will not be
+        known whether the model is better than always answering the mean.
+    score_epsilon : float or None
+        The ε of a score for each record, which is a tenth of the ε of the labels. None where that is too small.
+    score_within : float or None
+        How far the score's 95 % interval of the mean squared error is expected to reach to each side.
+    score_share : float or None
+        The same as a share of the predicted mean squared error.
+
+    Examples
+    --------
+    >>> from labeldp import advise
+    >>> advice = advise((0, 400), records=50_000, shape="exponential:mean=90", epsilons=[0.25, 2])
+    >>> [each.r2 is not None for each in advice.foreseen]
+    [False, True]
+    """
+
+    r2: tuple[float, float] | None
+    score_epsilon: float | None
+    score_within: float | None
+    score_share: float | None
+
+
+def score_epsilon(epsilon: Fraction) -> Fraction | None:
+    """Return what a score should cost for labels of this ε: a tenth, rounded to two digits."""
+    return None if epsilon < LEAST_SCORED else Fraction(f"{float(epsilon) / 10:.2g}")
+
+
+def score_within(predictions: Floats, epsilon: Fraction, records: int, variance: float = 0.0) -> float | None:
+    """Return `HeldOutSums.reach`; None where the sums' noise would be too large for a score."""
+    try:
+        HeldOutSums.check(1, records, epsilon)
+        return HeldOutSums.reach(predictions, epsilon, records, variance)
+    except InvalidInput:
+        return None
+
+
+def foresee(
+    models: ModelErrors, epsilon: Fraction, records: int, r2: float, *, score: Fraction, score_records: int
+) -> Foreseen:
+    """Foresee what will be known about a model.
+
+    Parameters
+    ----------
+    models : ModelErrors
+        The distribution of the labels and their bounds.
+    epsilon : Fraction
+        What each private label costs.
+    records : int
+        The number of private labels.
+    r2 : float
+        The R² that the model is predicted to reach.
+    score : Fraction
+        The ε of a record whose tenth a score costs.
+    score_records : int
+        The number of records to score.
+    """
+    domain = models.domain
+    grid = domain.with_cells(CELLS) if not domain.cells or domain.count > CELLS else domain
+    masses = np.bincount(grid.cell(np.clip(models.fine.values, grid.lower, grid.upper)), models.fine.masses, grid.count)
+    labels = Prior(grid.grid, masses)
+    predictions, joint = likely_predictions(labels, max(0.0, r2))
+    scored = score_epsilon(score)
+    within = None
+    if scored is not None:
+        width = grid.upper - grid.lower
+        error = np.square((predictions[:, None] - grid.grid) / width)
+        mse = float((joint * error).sum())
+        made_up, weight = min(score_records, MOST_MADE_UP), joint.sum(axis=1)
+        often = np.where(weight * made_up > min(0.5, made_up * weight.max() / 2), weight, 0.0)  # models avoid extremes
+        rows, _ = _spread_out(often[:, None], made_up)
+        variance = float((joint * np.square(error)).sum()) - mse**2
+        within = score_within((predictions[rows] - grid.lower) / width, scored, score_records, max(0.0, variance))
+    if scored is None or within is None:
+        told: tuple[float | None, ...] = (None, None, None)
+    else:
+        told = float(scored), within * width**2, within / max(mse, 1e-300)
+    return Foreseen(_interval(models, labels, epsilon, records, predictions, joint) if r2 > 0 else None, *told)
+
+
+def _interval(
+    models: ModelErrors, labels: Prior, epsilon: Fraction, records: int, predictions: Floats, joint: Floats
+) -> tuple[float, float] | None:
+    """Return the interval of R², or None if it will not be known to be positive."""
+    try:
+        mechanism = _designed(models, labels, epsilon, records)
+    except InvalidInput:  # of too few records, which a release would refuse too
+        return None
+    expected = joint @ mechanism.matrix(labels.values)
+    rows, codes = _spread_out(expected, min(records, MOST_MADE_UP))
+    if rows.size < 2:
+        return None
+    found = estimate_r2(PrivateLabels(codes, mechanism), predictions[rows], assume=tuple(ASSUMPTIONS))
+    return (found.lower, found.upper) if found.lower > 0 else None
+
+
+def _designed(models: ModelErrors, labels: Prior, epsilon: Fraction, records: int) -> FiniteMechanism:
+    """Design the mechanism of a release of labels that are as expected."""
+    public = models.fine if models.public else None
+    plan = LabelRandomizer(epsilon, models.domain, prior=public).plan(records)
+    cells = plan.grid.count
+    exact = cells <= MOST_LABELS or plan.grid.whole
+    frame = plan.grid.with_cells(CELLS) if cells > CELLS else plan.grid
+    plan = replace(plan, request=replace(plan.request, domain=frame))
+    if plan.split is None:
+        return plan.design()
+    made_up = min(records, MOST_MADE_UP)
+    counts = np.rint(made_up * np.bincount(frame.cell(labels.values), labels.masses, frame.count)).astype(np.int64)
+    scale = plan.split.scale * math.sqrt(min(cells, DESIGN_CELLS) / frame.count)
+    return plan.design_for(prior_of_counts(counts, scale, frame, made_up, published=exact))
+
+
+def _spread_out(expected: Floats, records: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """Return the places of so many records in a table of probabilities, row by row: no sum of them is off by more than a half."""
+    ends = np.rint(np.cumsum(expected.ravel()) * (records / expected.sum())).astype(np.int64)
+    rows, codes = np.divmod(np.repeat(np.arange(expected.size), np.diff(ends, prepend=0)), expected.shape[1])
+    return rows, codes.astype(np.uint32)

@@ -241,9 +241,12 @@ def figures_card(title: str, what: str, domain: Domain, proof: SumsProof) -> str
     claimed = proof.epsilon_claimed
     costs = "\n".join(f"- {line}" for line in proof.lines)
     unit = "" if domain.unit is None else f" {domain.unit}"
+    labels = f"Labels lie between {domain.lower:g} and {domain.upper:g}{unit}."
+    if domain.classes is not None:
+        labels = f"Labels are of the classes {', '.join(domain.classes)}."
     return f"""# What this {title} reveals about a label
 
-{what} Labels lie between {domain.lower:g} and {domain.upper:g}{unit}. The whole {title} is **ε-label differentially private with
+{what} {labels} The whole {title} is **ε-label differentially private with
 ε = {rounded_up(claimed)}**: whatever anybody computes from it, replacing one record's label by any other valid label changes the
 probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
 

@@ -25,7 +25,8 @@ from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube
 
 UNITS = 2**18
 """A number becomes a whole number from 0 to this, so that its rounding is far smaller than any noise."""
-KINDS = ("numbers", "histograms")
+KINDS = {"numbers": UNITS, "histograms": 2, "hits": 1}
+"""The kinds of sums, and the most by which replacing one label changes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,9 @@ class GroupSums:
 
     Attributes
     ----------
-    kind : {"numbers", "histograms"}
-        Sums of numbers that were mapped from their public ends to 0 … `UNITS`; or the numbers of labels in the cells of a grid.
+    kind : {"numbers", "histograms", "hits"}
+        Sums of numbers that were mapped from their public ends to 0 … `UNITS`; or the numbers of labels in the cells of a grid; or the
+        numbers of labels of one of two classes in the cells of public records.
     values : array of int64 of shape (groups, questions)
         The noisy sums.
     scale : float
@@ -44,7 +46,7 @@ class GroupSums:
     counts : array of int64
         The number of records in each group, which is public.
     ends : array of float64 of shape (groups, questions, 2)
-        The public ends of each number; for histograms those of each cell.
+        The public ends of each number; for counts those of each cell.
     """
 
     kind: str
@@ -72,8 +74,8 @@ class GroupSums:
 
     @property
     def sensitivity(self) -> int:
-        """The most by which replacing one label changes the exact sums: in their maximum for numbers, added up for histograms."""
-        return UNITS if self.kind == "numbers" else 2
+        """The most by which replacing one label changes the exact sums: in their maximum for numbers, added up for counts."""
+        return KINDS[self.kind]
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -190,19 +192,22 @@ def draw_histograms(
     codes: NDArray[np.int64],
     groups: int,
     epsilon: Fraction,
+    kind: str = "histograms",
 ) -> GroupSums:
     """Count labels by group and cell, with Laplace noise of scale 2/ε: replacing a label moves two counts of its group by one.
 
-    `cells` has the cell of each label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`.
+    `cells` has the cell of each label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`. For "hits", the cell of a
+    label is given by what is public if it is of the class that is counted, and −1 if not, so that one count moves by one.
     """
     asked = budget.share(epsilon)
-    scale = noise_scale(2, asked)
+    scale = noise_scale(KINDS[kind], asked)
     size, used = len(ends), codes >= 0
-    exact = np.bincount(codes[used] * size + cells[used], minlength=groups * size).astype(np.int64)
-    budget.remaining -= 2 / Fraction(scale)
+    counted = used & (cells >= 0)
+    exact = np.bincount(codes[counted] * size + cells[counted], minlength=groups * size).astype(np.int64)
+    budget.remaining -= KINDS[kind] / Fraction(scale)
     noisy = _cut(add_laplace(exact, scale)).reshape(groups, size)
     counts = np.bincount(codes[used], minlength=groups)
-    return GroupSums("histograms", noisy, scale, counts, np.broadcast_to(ends, (groups, size, 2)))
+    return GroupSums(kind, noisy, scale, counts, np.broadcast_to(ends, (groups, size, 2)))
 
 
 def _cut(noisy: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -41,8 +41,14 @@ SmallestGroup = Annotated[
     typer.Option("--smallest-group", metavar="N", min=2, help="Groups with fewer records are merged into one."),
 ]
 SHOWN = {
-    **{"mse": "MSE", "r2": "R²", "mae": "MAE", "bias": "bias"},
-    **{"log_loss": "log loss", "gain": "gain over the mean", "brier": "Brier score", "auc": "AUC"},
+    "mse": "MSE",
+    "r2": "R²",
+    "mae": "MAE",
+    "bias": "bias",
+    "log_loss": "log loss",
+    "gain": "gain over the mean",
+    "brier": "Brier score",
+    "auc": "AUC",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +12,25 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from labeldp import Domain, InvalidInput, LabelSource, Ledger, score
-from labeldp.evaluate import Score
+from labeldp import (
+    Domain,
+    InvalidInput,
+    LabelRandomizer,
+    LabelSource,
+    Ledger,
+    Message,
+    PrivacyRefused,
+    privatize,
+    report,
+    score,
+)
+from labeldp.evaluate import Report, Score, estimate_classes
 from labeldp.evaluate.class_sums import LEAST, ClassSums
+from labeldp.mechanisms import PrivateLabels, RandomizedResponse
 from labeldp.release import group_sums
 from labeldp.release.group_sums import KINDS
 from labeldp.release.sums_draw import SumsBudget
+from seeded_words import SeededWords
 
 N = 3000
 TWO, THREE = Domain.of_classes(["no", "yes"]), Domain.of_classes(["a", "b", "c"])
@@ -193,3 +207,124 @@ def test_one_class_is_refused_and_a_named_model_is_taken(tmp_path):
     outcome = asked(tmp_path, models=["q"])
     assert outcome.score.models == ("q",)
     np.testing.assert_allclose(outcome.score.sums[0].means[0, 0], [0.9, 0.1])
+
+
+def test_nothing_depends_on_labels_but_the_noisy_values_and_edits_are_refused(tmp_path):
+    y, p = two(np.random.default_rng(8), 400)
+    records = []
+    for labels in (y, 1 - y):
+        (folder := tmp_path / str(len(records))).mkdir()
+        written(folder, np.array(["no", "yes"])[labels], {"rate": p[0], "other": p[1]})
+        records.append(json.loads(asked(folder).score.to_json()))
+    text = json.dumps(records[0])
+    for part in (part for record in records for part in record["sums"]):
+        for sums in (part["first"], part["spread"], *part["bins"]):
+            del sums["values"]
+    assert records[0] == records[1]
+
+    def change(edit):
+        record = json.loads(text)
+        edit(record, record["sums"][0])
+        return json.dumps(record)
+
+    with pytest.raises(PrivacyRefused):
+        Score.from_json(change(lambda record, _: record.update(epsilon="0.5")))
+    for edit in (
+        lambda _, sums: sums["bins"][0].update(kind="histograms"),
+        lambda record, _: record.update(domain=THREE.to_json()),
+        lambda _, sums: sums.update(bins=[]),
+        lambda _, sums: sums["cells"][0][0][0].__setitem__(0, 7),
+        lambda _, sums: sums.update(middles=["a"]),
+    ):
+        with pytest.raises(InvalidInput):
+            Score.from_json(change(edit))
+
+
+def test_rates_by_group_from_labels_and_from_a_message(tmp_path):
+    """Of 200 groups of 95 % more than 26 miss once in 500,000 times."""
+    generator = np.random.default_rng(9)
+    group = np.arange(200 * 60) % 200
+    y = np.array(THREE.classes)[generator.choice(3, group.size, p=[0.7, 0.2, 0.1])]
+    pq.write_table(pa.table({"visit": np.arange(y.size), "group": group, "bought": y}), tmp_path / "labels.parquet")
+    source = LabelSource(tmp_path / "labels.parquet", "bought", "visit")
+    exact = report(source, by="group", epsilon=1, domain=THREE, out=tmp_path / "report")
+    assert Report.open(tmp_path / "report").to_arrow().equals(exact.to_arrow())
+    privatize(source, LabelRandomizer(2, THREE), tmp_path / "message")
+    message = Message.open(tmp_path / "message")
+    free = report(message, by="group", features=tmp_path / "labels.parquet", id="visit")
+    for found in (exact, free):
+        assert len(found.rows) == 200
+        for name, rate in {"a": 0.7, "b": 0.2, "c": 0.1}.items():
+            figures = [row.figures[f"rate of {name}"] for row in found.rows]
+            assert sum(not one.lower <= rate <= one.upper for one in figures) <= 26
+            assert all(0 <= one.lower <= one.value <= one.upper <= 1 for one in figures)
+    with pytest.raises(InvalidInput, match="no quantiles"):
+        report(source, by="group", epsilon=1, domain=THREE, out=tmp_path / "other", quantiles=[0.9])
+    with pytest.raises(InvalidInput, match="of no class"):
+        report(source, by="group", epsilon=1, domain=TWO, out=tmp_path / "other")
+
+
+@pytest.mark.usefixtures("noiseless")
+def test_the_rate_of_the_second_of_two_classes_is_counted_once(tmp_path):
+    y = np.arange(90) % 3 == 0
+    pq.write_table(pa.table({"bought": y, "shop": np.arange(90) % 2}), tmp_path / "labels.parquet")
+    source = LabelSource(tmp_path / "labels.parquet", "bought")
+    found = report(source, by="shop", epsilon=1, domain=TWO, out=tmp_path / "report")
+    assert [row.figures["rate of yes"].value for row in found.rows] == pytest.approx([1 / 3, 1 / 3])
+    assert [(one.kind, one.scale) for one in found.sums] == [("hits", 1.0)]
+
+
+def private_classes(y, epsilon, domain, seed):
+    mechanism = LabelRandomizer(epsilon, domain).plan(len(y)).design()
+    return PrivateLabels(mechanism.codes(y.astype(float), randomness=SeededWords(seed)), mechanism)
+
+
+def test_estimates_from_labels_that_are_hardly_private_are_the_figures_of_scikit_learn():
+    y, p = two(np.random.default_rng(10), N)
+    found = estimate_classes(private_classes(y, 40, TWO, 0), of_both(p[0]))
+    expected = {"log_loss": log_loss(y, p[0]), "brier": brier_score_loss(y, p[0]), "rate of yes": y.mean()}
+    for name, value in expected.items():
+        assert found[name].value == pytest.approx(value), name
+    assert found["auc"].value == pytest.approx(
+        roc_auc_score(y, p[0]), abs=1e-3
+    )  # corrected for the variance of the rate
+    three = np.random.default_rng(11).integers(0, 3, N)
+    rates = np.random.default_rng(12).dirichlet(np.ones(3), N)
+    found = estimate_classes(private_classes(three, 40, THREE, 1), rates)
+    assert found["auc of b"].value == pytest.approx(roc_auc_score(three == 1, rates[:, 1]), abs=1e-3)
+    assert found["log_loss"].value == pytest.approx(log_loss(three, rates))
+
+
+@pytest.mark.parametrize(("n", "epsilon", "rate"), [(2000, 1, -1.0), (5000, 3, -3.0), (800, 40, -1.0)])
+def test_intervals_of_estimates_from_private_labels_cover(n, epsilon, rate):
+    """Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
+    y, p = two(np.random.default_rng(13), 1_000_000, rate)
+    true = {
+        "log_loss": -np.where(y == 1, np.log(p[1]), np.log(1 - p[1])).mean(),
+        "brier": np.mean(np.square(y - p[1])),
+        "auc": roc_auc_score(y, p[1]),
+        "rate of yes": y.mean(),
+    }
+    constant = -(y.mean() * np.log(p[1].mean()) + (1 - y.mean()) * np.log(1 - p[1].mean()))
+    true["gain"] = constant - true["log_loss"]
+    missed, widths = dict.fromkeys(true, 0), []
+    for seed in range(200):
+        own, rates = two(np.random.default_rng([14, seed]), n, rate)
+        found = estimate_classes(private_classes(own, epsilon, TWO, seed), of_both(rates[1]))
+        for name, value in true.items():
+            assert found[name].lower <= found[name].value <= found[name].upper
+            missed[name] += not found[name].lower <= value <= found[name].upper
+        widths.append(found["auc"].upper - found["auc"].lower)
+    assert max(missed.values()) <= 26, missed
+    assert np.mean(widths) < 0.5
+
+
+def test_estimates_are_for_classes_and_their_probabilities():
+    y, p = two(np.random.default_rng(10), 50)
+    private = private_classes(y, 1, TWO, 0)
+    for rates in (p[0], of_both(p[0])[:-1], of_both(np.zeros(50))):
+        with pytest.raises(InvalidInput, match="must be probabilities above 0"):
+            estimate_classes(private, rates)
+    numbers = PrivateLabels(private.codes, RandomizedResponse(Domain.integers(0, 9), 1))
+    with pytest.raises(InvalidInput, match="not classes"):
+        estimate_classes(numbers, of_both(p[0]))

@@ -19,6 +19,7 @@ from labeldp.evaluate.comparison import Comparison, compare
 from labeldp.evaluate.estimates import (
     ErrorEstimate,
     Estimate,
+    estimate_classes,
     estimate_error,
     estimate_gain,
     estimate_mean,
@@ -54,6 +55,7 @@ __all__ = [
     "advise",
     "compare",
     "cross_validated_error",
+    "estimate_classes",
     "estimate_error",
     "estimate_gain",
     "estimate_loss",

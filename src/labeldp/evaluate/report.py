@@ -27,13 +27,12 @@ from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.class_sums import modelled, share_figure
-from labeldp.evaluate.estimates import estimate_mean
+from labeldp.evaluate.estimates import estimate_mean, estimate_rates
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
 from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.mechanisms import PrivateLabels
-from labeldp.mechanisms.decoding import indicator_values
 from labeldp.release.account import Account, Charge
 from labeldp.release.flow import Drawn, Ready, release
 from labeldp.release.grid_labels import on_grid, require_several
@@ -342,17 +341,6 @@ def _rates(sums: GroupSums, place: int, classes: tuple[str, ...]) -> dict[str, H
     }
 
 
-def _private_rates(private: PrivateLabels, classes: tuple[str, ...]) -> dict[str, HeldOutFigure]:
-    """The rates of classes from private labels, with the noise of these in the intervals."""
-    values = indicator_values(private.mechanism)[private.codes]
-    found = {}
-    for k in modelled(len(classes)):
-        mean, error = float(values[:, k].mean()), float(values[:, k].std(ddof=1)) / math.sqrt(len(private))
-        low, high = (float(np.clip(mean + sign * reach_of_sampling() * error, 0, 1)) for sign in (-1, 1))
-        found[f"rate of {classes[k]}"] = HeldOutFigure(min(max(mean, low), high), error, low, high)
-    return found
-
-
 def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
     return HeldOutFigure(found.value + by, found.standard_error, found.lower + by, found.upper + by)
 
@@ -388,14 +376,13 @@ def report_private(private: PrivateLabels, groups: Groups | None, epsilon: Fract
         raise InvalidInput("these private labels have no public bounds, so that nothing is known of their means")
     of = groups or Groups("", (ALL,), np.zeros(len(private), np.int64))
     rows = []
-    for place, name in enumerate(of.names):
+    for place, group in enumerate(of.names):
         own = private[of.codes == place]
-        if domain.classes is not None:
-            rows.append(GroupRow(name, len(own), _private_rates(own, domain.classes)))
-            continue
-        found = estimate_mean(own)
-        figures = {"mean": HeldOutFigure(found.value, found.standard_error, found.lower, found.upper)}
-        rows.append(GroupRow(name, len(own), figures))
+        found = {"mean": estimate_mean(own)} if domain.classes is None else estimate_rates(own)
+        figures = {
+            name: HeldOutFigure(one.value, one.standard_error, one.lower, one.upper) for name, one in found.items()
+        }
+        rows.append(GroupRow(group, len(own), figures))
     by = None if groups is None else groups.by
     return Report(domain, by, tuple(rows), epsilon, left_out=of.left_out)
 

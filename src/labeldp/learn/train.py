@@ -18,8 +18,14 @@ from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
+from labeldp.evaluate.scoring import estimate_loss
+from labeldp.evaluate.summary import (
+    estimates_of_classes,
+    estimates_of_mean,
+    estimates_of_model,
+    made_assumptions,
+    out_of_fold_predictions,
+)
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
@@ -273,7 +279,7 @@ def train(
         if estimates and seeks_mean(recipe.loss):
             estimates |= estimates_of_model(held, predictions, assume)
         if message.classes is not None:
-            lost = asdict(estimate_log_loss(held, predictions))
+            estimates |= estimates_of_classes(held, predictions)
         elif recipe.conditional:
             lost = asdict(estimate_loss(held, predictions, recipe.loss))
     asked = _score(message, id, predictions) if cross_validated and "r2" in estimates else None
@@ -296,7 +302,7 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume) if estimates else [],
+        "assumptions": made_assumptions(private, assume) if "mean" in estimates else [],
         "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)

@@ -81,13 +81,16 @@ def excess(rates):
         pd.Series(NAMES[Y], dtype="category"),
         pa.array(NAMES[Y]),
         list(NAMES[Y]),
+        pd.Series(Y == 1),
+        pa.array(Y == 1),
     ],
-    ids=["0/1", "booleans", "text", "floats", "signs", "pandas", "arrow", "list"],
+    ids=["0/1", "booleans", "text", "floats", "signs", "pandas", "arrow", "list", "pandas booleans", "arrow booleans"],
 )
 @pytest.mark.parametrize("method", ["sums", "labels"])
 def test_classes_may_be_of_any_type(labels, method):
     model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=4, method=method).fit(X, labels)
     assert model.classes_.tolist() == sorted(np.unique(np.asarray(labels)).tolist())
+    assert model.classes_.dtype.kind == np.asarray(labels).dtype.kind.replace("O", "U")
     assert (model.predict(X) == np.asarray(labels)).mean() == model.score(X, np.asarray(labels)) > 0.75
     assert excess(model.predict_proba(X)[:, 1]) < 0.2
     np.testing.assert_allclose(

@@ -113,7 +113,7 @@ class Score(Figures):
         The number of records that were scored.
     epsilon_exact : Fraction
         What the score costs.
-    sums : tuple of HeldOutSums or tuple of ClassSums
+    sums : tuple of HeldOutSums or of ClassSums
         The noisy sums for all records, and for groups if there are any.
 
     Examples
@@ -138,7 +138,7 @@ class Score(Figures):
     groups: tuple[str, ...]
     records: int
     epsilon_exact: Fraction
-    sums: tuple[HeldOutSums, ...] | tuple[ClassSums, ...]
+    sums: tuple[HeldOutSums | ClassSums, ...]
 
     def __post_init__(self) -> None:
         whole, *parts = self.sums
@@ -155,12 +155,12 @@ class Score(Figures):
         self.proof().require()
 
     @property
-    def overall(self) -> dict[str, HeldOutError] | dict[str, ClassError]:
+    def overall(self) -> dict[str, HeldOutError | ClassError]:
         """The figures of each model for all records."""
         return self._figures(0, 0)
 
     @property
-    def by_group(self) -> dict[str, dict[str, HeldOutError] | dict[str, ClassError]]:
+    def by_group(self) -> dict[str, dict[str, HeldOutError | ClassError]]:
         """The figures of each model for each group, by the group's name."""
         return {name: self._figures(1, place) for place, name in enumerate(self.groups)}
 
@@ -178,7 +178,7 @@ class Score(Figures):
     def _width(self) -> float:
         return self.domain.upper - self.domain.lower
 
-    def _figures(self, part: int, group: int) -> dict[str, HeldOutError] | dict[str, ClassError]:
+    def _figures(self, part: int, group: int) -> dict[str, HeldOutError | ClassError]:
         found = self.sums[part].group(group)
         if isinstance(found, ClassFigures):
             names = self.domain.classes or ()
@@ -288,7 +288,7 @@ class Score(Figures):
         expect_format(record, FORMAT, FORMAT_VERSION, "a score")
         stored = read_record(_StoredScore, record, "the score")
         epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
-        kind = _StoredSums if domain.classes is None else StoredClassSums
+        kind: type[_StoredSums | StoredClassSums] = _StoredSums if domain.classes is None else StoredClassSums
         sums = tuple(read_record(kind, one, "the sums of the score").sums() for one in stored.sums)
         if len(sums) not in (1, 2):
             raise InvalidInput("a score has sums for all records, and perhaps for groups")
@@ -712,12 +712,12 @@ def _by_class(columns: Sequence[str], classes: tuple[str, ...], path: Path) -> d
     for place, name in enumerate(columns):
         ends = [k for k, one in enumerate(classes) if name.endswith(f"_{one}") and name != f"_{one}"]
         k = max(ends, key=lambda one: len(classes[one])) if ends else len(classes) - 1
-        model = found.setdefault(name[: -len(classes[k]) - 1] if ends else name, {})
-        if k in model:
+        own = found.setdefault(name[: -len(classes[k]) - 1] if ends else name, {})
+        if k in own:
             raise InvalidInput(
                 f"{path} has two columns for the probability of {classes[k]!r} by one model: name the columns that are meant (--models, models=…)"
             )
-        model[k] = place
+        own[k] = place
     for model, places in found.items():
         missing = [one for k, one in enumerate(classes) if k not in places]
         if missing and (len(classes), len(places)) != (2, 1):

@@ -151,7 +151,7 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
     ]
 
 
-def _verdict_of_classes(estimates: dict[str, dict[str, float]]) -> list[Line]:
+def _verdict_of_classes(estimates: dict[str, dict[str, Any]]) -> list[Line]:
     """What private labels show about the probabilities of classes."""
     loss, gain = estimates["log_loss"], estimates["gain"]
     judged = "these labels do not show whether it is better than"

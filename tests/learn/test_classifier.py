@@ -237,3 +237,12 @@ def either_of(model):
     """What a fit passes to a strategy for `Y`."""
     labels = model._checked(X, Y)
     return X, labels, {}, Unit()
+
+
+def test_pairs_of_columns_are_asked_for_only_where_records_and_epsilon_allow():
+    """A product without effects of its columns is found with much information; with little, all of ε is for columns."""
+    product = (np.random.default_rng(1).random(ROWS) < expit(3 * np.sign(X[:, 0] * X[:, 1]))).astype(int)
+    model = LabelDPClassifier(epsilon=8, method="sums").fit(X, product)
+    assert model.estimator_.pairs
+    assert roc_auc_score(product, model.predict_proba(X)[:, 1]) > 0.85
+    assert not LabelDPClassifier(epsilon=0.5, method="sums").fit(X, product).estimator_.pairs

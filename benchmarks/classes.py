@@ -157,7 +157,7 @@ def gaussian_scale(epsilon: float) -> float:
 def projected(target: np.ndarray, features: np.ndarray, labels: np.ndarray, lipschitz: float) -> np.ndarray:
     """The labels from 0 to 1 whose mean of features·label is nearest to `target`, by accelerated projected gradients from `labels`."""
     ahead, n = labels, len(labels)
-    for step in range(30):
+    for step in range(10):
         off = features.T @ ahead / n - target
         moved = np.clip(ahead - features @ off * (n / lipschitz), 0, 1)
         labels, ahead = moved, moved + step / (step + 3) * (moved - labels)

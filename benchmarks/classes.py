@@ -11,8 +11,8 @@ Not private: logistic regression and gradient boosting on the true classes. Peer
 from its only sum that depends on labels, with rows clipped to the median norm and noise of density exp(−ε‖z‖/clip) around it. Two have
 a weaker guarantee, (ε, 10⁻⁶)-DP: "projected gradients" is LabelDP-Pro (Ghazi et al., ICLR 2024) for logistic regression, with all records in
 each batch: Gaussian noise on the gradient, which is then projected onto the gradients that some labels would give; "DP-SGD"
-is that of Opacus (`pip install opacus`, left out if it is not installed) for logistic regression, which protects features too. All but Opacus are
-our code. The ridge of the first two is the best of six, and the step size of the others the best of three, *for the test
+is that of Opacus (`pip install opacus`, left out if it is not installed) for logistic regression, with gradients clipped to the median norm of a
+row, which protects features too. All but Opacus are our code. The ridge of the first two is the best of six, and the step size of the others the best of three, *for the test
 classes*, which no private method could choose, so their figures are optimistic. The noise of labeldp has no seed, so its
 figures differ a little from run to run.
 """
@@ -197,7 +197,7 @@ def dp_sgd(features: np.ndarray, truth: np.ndarray, epsilon: float, rate: float,
         target_epsilon=epsilon,
         target_delta=DELTA,
         epochs=EPOCHS,
-        max_grad_norm=1.0,
+        max_grad_norm=float(np.median(np.linalg.norm(features, axis=1))),
     )
     loss = torch.nn.BCEWithLogitsLoss()
     for _ in range(EPOCHS):
@@ -231,7 +231,7 @@ def peers(split: Split, epsilon: float, seed: int) -> dict[str, dict[str, float 
     steps = [projected_gradients(clipped, split.truth, epsilon, rate, generator) for rate in RATES]
     optional = {}
     if find_spec("opacus") is not None:
-        weights = [dp_sgd(features, split.truth, epsilon, rate, seed) for rate in RATES]
+        weights = [dp_sgd(features, split.truth, epsilon, rate / 10, seed) for rate in RATES]
         optional["DP-SGD (Opacus)"] = best(weights, test)
     return {
         "RR, debiased": split.linear(features.T @ debiased / len(debiased), features, test),

@@ -58,6 +58,9 @@ PAIR_SIGNS = 10
 """The number of signs of each of two columns that are multiplied."""
 PAIR_SHARE = 0.15
 """A pair is expected to have this share of the product of its columns' variances, over the variance of all columns."""
+PAIRED_CLASSES = 5000.0
+"""Two classes have pairs only if records·ε²·(variance of a label) is at least this. Sums over pairs know columns less finely, where a rare class may be decided, and
+effects that add up on the logarithm of the odds are pairs on the scale of the sums, so that pairs are asked for too often."""
 LEAST_PAIR = 1e-5
 """A pair is expected to have at least this share of the label's variance."""
 
@@ -90,14 +93,16 @@ class SumsLearner:
         evidence = Evidence(queries.records, found.mean, shares)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
-        pairs = self._all_pairs()
+        worth = queries.records * float(queries.remaining) ** 2 * found.variance
+        paired = not two_classes(queries.domain) or worth >= PAIRED_CLASSES
+        pairs = self._all_pairs() if paired else []
         if pairs:
             candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
         belief = prior_belief(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
         belief, found = inferred(evidence, looked, queries.domain)
-        if not pairs and (pairs := self._pairs(belief, found.variance)):
+        if paired and not pairs and (pairs := self._pairs(belief, found.variance)):
             candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
@@ -232,10 +237,15 @@ def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Pos
     return belief, found
 
 
+def two_classes(domain: Domain) -> bool:
+    """Whether labels have two values."""
+    return domain.whole and domain.count == 2
+
+
 def links_for(found: LabelRange, domain: Domain) -> list[Link]:
     """The links to try besides the identity: for two classes the logit alone."""
     width = domain.step * (found.clip[1] - found.clip[0])
-    bounded = Link("logit", found.lower, width, classes=domain.whole and domain.count == 2)
+    bounded = Link("logit", found.lower, width, classes=two_classes(domain))
     if bounded.classes:
         return [bounded]
     return [Link("log", found.lower), bounded] if found.is_known(domain) else []

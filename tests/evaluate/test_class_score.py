@@ -233,6 +233,7 @@ def test_nothing_depends_on_labels_but_the_noisy_values_and_edits_are_refused(tm
         lambda record, _: record.update(domain=THREE.to_json()),
         lambda _, sums: sums.update(bins=[]),
         lambda _, sums: sums["cells"][0][0][0].__setitem__(0, 7),
+        lambda _, sums: sums["cells"][0][0][0].__setitem__(2, -1.0),
         lambda _, sums: sums.update(middles=["a"]),
     ):
         with pytest.raises(InvalidInput):

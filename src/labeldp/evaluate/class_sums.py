@@ -303,8 +303,8 @@ class StoredClassSums:
             raise _damaged()
         for one, facts in zip(made.bins, made.cells.transpose(1, 0, 2, 3), strict=True):
             real = facts[:, : one.values.shape[1]]
-            fits = real.shape[1] == one.values.shape[1] and np.isin(real[..., 0], modelled(classes)).all()
-            if not fits or real.min() < 0:
+            known = np.isin(real[..., 0], modelled(classes)).all() and real.min() >= 0
+            if real.shape[1] != one.values.shape[1] or not known:
                 raise _damaged()
         return made
 

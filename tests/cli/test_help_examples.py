@@ -75,7 +75,10 @@ def prepared(tmp_path_factory):
     orders, days = sales["order"], np.arange(rows) % 30
     persons = {"customer": np.arange(rows) // 4, "amount": sales["amount"], "days": days}
     pq.write_table(pa.table({"order": orders, **persons}), folder / "orders.parquet")
-    pq.write_table(pa.table({"visit": orders, "ward": extra["country"], "stay": days}), folder / "visits.parquet")
+    yes = np.where(days < 6, "yes", "no")
+    stays = {"patient": persons["customer"], "ward": extra["country"], "stay": days, "readmitted": yes, "bought": yes}
+    pq.write_table(pa.table({"visit": orders, **stays}), folder / "visits.parquet")
+    pq.write_table(pa.table({"visit": orders, "rate": np.full(rows, 0.2)}), folder / "rates.parquet")
     pq.write_table(pa.table({"order": orders, "prediction": np.full(rows, 80.0)}), folder / "predictions.parquet")
     Ledger.create(folder / "ledger.db").add_dataset("sales", budget=100)
     labeldp("signing-keys @sender")

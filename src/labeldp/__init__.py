@@ -1,4 +1,4 @@
-"""labeldp: train regression models when the labels are private.
+"""labeldp: train models of numbers and classes when the labels are private.
 
 Start with `LabelRandomizer` (labels in an array), `privatize` (labels in a file) or `LabelDPRegressor` (both sides in one
 hand). Specialists find the rest in `labeldp.mechanisms`, `labeldp.losses`, `labeldp.evaluate`, `labeldp.learn`, `labeldp.design`,

@@ -237,7 +237,7 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
-    if pa.types.is_boolean(array.type):
+    if pa.types.is_boolean(array.type) and array.null_count:
         array = array.cast(pa.int8())
     if array.null_count and (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         array = array.cast(pa.float64(), safe=False)

@@ -82,6 +82,18 @@ def test_the_whole_way_with_probabilities(run, world, tmp_path):
     )
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_booleans_come_back_as_booleans(run, world, tmp_path, suffix):
+    assert privatize(run, world / f"booleans.{suffix}", tmp_path / "message", classes="false,true")[0] == 0
+    features = ("--features", world / "features.parquet", "--id", "visit")
+    assert run("train", tmp_path / "message", *features, "--out", tmp_path / "model", "--fast", "-q")[0] == 0
+    written = tmp_path / "rates.parquet"
+    assert run("predict", tmp_path / "model", world / "features.parquet", "--out", written)[0] == 0
+    table = pq.read_table(written)
+    assert table.schema.field("prediction").type == pa.bool_()
+    np.testing.assert_array_equal(table["prediction"], np.asarray(table["probability_true"]) > 0.5)
+
+
 def test_a_dry_run_shows_what_is_kept(run, world, tmp_path):
     code, out, _ = privatize(run, world / "text.csv", tmp_path / "message", "--dry-run", epsilon=1)
     assert code == 0
@@ -136,3 +148,54 @@ def test_a_model_of_classes_takes_no_loss(run, world, tmp_path):
     code, _, err = run("train", tmp_path / "message", *features, "--out", tmp_path / "model", "--loss", "absolute")
     assert code == 2
     assert "leave out the loss" in " ".join(err.split())
+
+
+@pytest.fixture
+def rates(world):
+    written = world / "rates.parquet"
+    if not written.exists():
+        odds = 1.5 * HINT + SHOP - 2
+        columns = {"probability_no": expit(-odds), "probability_yes": expit(odds), "prediction": NAMES, "age": SHOP}
+        pq.write_table(pa.table({"visit": np.arange(ROWS), **columns}), written)
+    return written
+
+
+def test_a_score_has_log_loss_auc_and_calibration_and_its_folder_is_proven(run, world, rates, tmp_path):
+    Ledger.create(tmp_path / "ledger.db").add_dataset("visits", 2)
+    paid = ("--ledger", tmp_path / "ledger.db", "--dataset", "visits")
+    labels = (world / "booleans.csv", "--label", "bought", "--id", "visit", "--classes", "no,yes")
+    options = ("--predictions", rates, "--epsilon", 1, "--out", tmp_path / "score")
+    code, out, err = run("score", *labels, *options, *paid)
+    assert (code, err) == (0, "")
+    for words in ("log loss", "Brier score", "AUC", "rate of yes", "share of the class", "It is better than that"):
+        assert words in out
+    assert "visits has ε = 1 left" in out
+    code, out, _ = run("audit", tmp_path / "score")
+    assert (code, "proven" in out, "share of the class" in out) == (0, True, True)
+    figures = {row["figure"]: row for row in json.loads(run("audit", tmp_path / "score", "--json")[1])["figures"]}
+    assert (
+        figures["auc"]["lower"]
+        < roc_auc_score(HITS, np.asarray(pq.read_table(rates)["probability_yes"]))
+        < figures["auc"]["upper"]
+    )
+    assert "0 is `no`, 1 is `yes`" in (tmp_path / "score" / "PRIVACY.md").read_text(encoding="utf-8")
+    code, _, err = run("score", *labels, *options[:-1], tmp_path / "other", "--models", "age", *paid)
+    assert (code, "not probabilities" in " ".join(err.split())) == (2, True)
+    assert run("score", *labels, *options[:-1], tmp_path / "other", "--lower", 0, *paid)[0] == 2
+    assert Ledger(tmp_path / "ledger.db").remaining("visits") == 1
+
+
+def test_rates_by_group_for_both_parties(run, world, tmp_path):
+    code, out, err = run(
+        *("report", world / "test.parquet", "--by", "shop", "--label", "bought", "--classes", "no,yes"),
+        *("--epsilon", 1, "--out", tmp_path / "report", "--picture", tmp_path / "rates.svg"),
+    )
+    assert (code, "rate of yes" in out) == (0, True), err
+    assert "Rates by shop" in (tmp_path / "rates.svg").read_text(encoding="utf-8")
+    privatize(run, world / "text.csv", tmp_path / "message")
+    groups = ("--features", world / "features.parquet", "--id", "visit", "--by", "shop", "--json")
+    code, out, err = run("report", tmp_path / "message", *groups)
+    assert code == 0, err
+    for row in json.loads(out)["figures"]:
+        own = HITS[np.array(["a", "b", "c"])[SHOP] == row["group"]]
+        assert row["lower"] < own.mean() < row["upper"]

@@ -75,7 +75,12 @@ def prepared(tmp_path_factory):
     orders, days = sales["order"], np.arange(rows) % 30
     persons = {"customer": np.arange(rows) // 4, "amount": sales["amount"], "days": days}
     pq.write_table(pa.table({"order": orders, **persons}), folder / "orders.parquet")
-    pq.write_table(pa.table({"visit": orders, "ward": extra["country"], "stay": days}), folder / "visits.parquet")
+    later = {"order": np.arange(rows) + 10_000_000, **persons, "customer": persons["customer"] + rows}
+    pq.write_table(pa.table(later), folder / "later.parquet")
+    yes = np.where(days < 6, "yes", "no")
+    stays = {"patient": persons["customer"], "ward": extra["country"], "stay": days, "readmitted": yes, "bought": yes}
+    pq.write_table(pa.table({"visit": orders, **stays}), folder / "visits.parquet")
+    pq.write_table(pa.table({"visit": orders, "rate": np.full(rows, 0.2)}), folder / "rates.parquet")
     pq.write_table(pa.table({"order": orders, "prediction": np.full(rows, 80.0)}), folder / "predictions.parquet")
     Ledger.create(folder / "ledger.db").add_dataset("sales", budget=100)
     labeldp("signing-keys @sender")
@@ -84,6 +89,8 @@ def prepared(tmp_path_factory):
     release = f"privatize @sales.parquet {bounds} {ledger}"
     labeldp(f"{release} --key-file @sales.key --out @message")
     labeldp(f"{release} --sign-key @sender-private.pem --out @signed")
+    several = "--label amount --label days --bounds amount=0:400 --bounds days=0:30 --id order --person customer"
+    labeldp(f"privatize @orders.parquet {several} --epsilon 1 --key-file @several.key --out @messages --quiet")
     labeldp("cells @clicks.parquet --id order --epsilon 1 --out @cells --quiet")
     shutil.copy(next((folder / "cells").glob("*.parquet")), folder / "cells.parquet")
     labeldp(f"sums @sales.parquet {bounds} --cells @cells.parquet {ledger} --out @sums")

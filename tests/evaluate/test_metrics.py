@@ -7,9 +7,7 @@ import pytest
 from sklearn import metrics as known
 from sklearn.linear_model import LogisticRegression
 
-from labeldp import Domain
-from labeldp.evaluate.scoring import class_metrics, estimate_log_loss, metrics
-from labeldp.mechanisms import PrivateLabels, RandomizedResponse
+from labeldp.evaluate.scoring import class_metrics, metrics
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.poisson(3, 500).astype(float)
@@ -53,13 +51,3 @@ def test_figures_of_classes_are_those_of_scikit_learn(classes):
 def test_figures_of_one_class_are_not_defined():
     found = class_metrics(np.tile([0.7, 0.3], (5, 1)), np.zeros(5, int))
     assert (found["AUC"], found["calibration slope"]) == (None, None)
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_estimate_of_log_loss_is_unbiased_for_every_label(classes):
-    mechanism = RandomizedResponse(Domain.integers(0, classes - 1), 1)
-    rates = RANDOM.dirichlet(np.ones(classes))[None]
-    outcomes = [
-        estimate_log_loss(PrivateLabels(np.array([code], np.uint32), mechanism), rates).model for code in range(classes)
-    ]
-    np.testing.assert_allclose(mechanism.matrix(mechanism.outputs) @ outcomes, -np.log(rates[0]))

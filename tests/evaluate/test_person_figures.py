@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.special import expit, softmax
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from labeldp import InvalidInput, LabelSource, Ledger, held_out_error, report, score
+from labeldp import Domain, InvalidInput, LabelSource, Ledger, held_out_error, report, score
 from labeldp.evaluate import Report, Score, held_out_sums
+from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.priors import BudgetWarning
 from labeldp.release import group_sums
@@ -95,6 +98,8 @@ def asked(labels, rows):
     yield draw_numbers(SumsBudget(1), [above, np.square(above)], ends, rows, ONE)
     cells = np.minimum((labels * 5).astype(np.int64), 4)
     yield draw_histograms(SumsBudget(1), cells, np.column_stack([edges[:-1], edges[1:]]), rows, ONE)
+    hits = np.where(labels > 0.5, np.arange(labels.size) % 3, -1)
+    yield draw_histograms(SumsBudget(1), hits, np.zeros((3, 2)), rows, ONE, "hits")
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -126,6 +131,98 @@ def test_all_sums_of_a_score_move_within_their_cost(monkeypatch):
     moved = [largest_change(one, other) for one, other in itertools.combinations(first, 2)]
     assert 0 < max(moved) <= UNITS
     assert sum(one.epsilon_exact for one in drawn[:2]) <= 1
+
+
+@pytest.mark.usefixtures("noiseless")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_all_sums_of_a_score_of_classes_move_within_their_cost(classes):
+    """Every pair of assignments to the four rows of a person, with extreme probabilities among them."""
+    generator = np.random.default_rng(3)
+    persons, codes = np.repeat(np.arange(6), 4), generator.integers(0, 2, 24)
+    p = np.clip(softmax(4 * generator.normal(size=(2, 24, classes)), axis=2), LEAST, 1)
+    p /= p.sum(axis=2, keepdims=True)
+    labels = generator.integers(0, classes, 24).astype(float)
+    found = []
+    for own in itertools.product(range(classes), repeat=4):
+        labels[persons == 2] = own
+        found.append(ClassSums.ask(SumsBudget(1), ONE, labels, p, codes, persons).parts)
+    for sums in zip(*found, strict=True):
+        most = max(largest_change(one, other) for one, other in itertools.combinations(sums, 2))
+        assert 0 < most <= sums[0].sensitivity
+        assert all((one.ends == sums[0].ends).all() and (one.weights == sums[0].weights).all() for one in sums)
+    assert sum(one.epsilon_exact for one in found[0]) <= 1
+
+
+@pytest.mark.usefixtures("noiseless")
+def test_without_noise_figures_of_classes_are_those_of_weighted_rows(visits):
+    folder, table = visits
+    person, ward, stay = (np.asarray(table[name]) for name in ("patient", "ward", "stay"))
+    generator = np.random.default_rng(4)
+    rate = np.round(expit(stay - 6 + generator.normal(size=stay.size)), 2).clip(0.01, 0.99)  # with ties
+    y = generator.random(stay.size) < expit(stay - 6)
+    table = table.set_column(3, "stay", pa.array(np.where(y, "long", "short")))
+    pq.write_table(table.append_column("rate", pa.array(rate)), folder / "visits.parquet")
+    classes, weight = Domain.of_classes(["short", "long"]), 1 / np.bincount(person)[person]
+    given = {"by": "ward", "epsilon": 40, "domain": classes}
+    told = report(source(folder), **given, out=folder / "report")
+    scores = score(source(folder), folder / "visits.parquet", folder / "score", models=["rate"], **given).score
+    parts = [(scores.overall["rate"], None, np.ones(y.size, bool))]
+    parts += [(scores.by_group[name]["rate"], row, ward == name) for name, row in zip(WARDS, told.rows, strict=True)]
+    for one, row, own in parts:
+        of = {"sample_weight": weight[own]}
+        share = np.average(y[own], weights=weight[own])
+        assert one.records == own.sum()
+        assert one.log_loss.value == pytest.approx(log_loss(y[own], rate[own], **of), abs=1e-4)
+        assert one.brier.value == pytest.approx(brier_score_loss(y[own], rate[own], **of), abs=1e-4)
+        assert one.auc["long"].value == pytest.approx(roc_auc_score(y[own], rate[own], **of), abs=1e-3)
+        assert one.rate["long"].value == pytest.approx(share, abs=1e-4)
+        assert abs(share - y[own].mean()) > 0.05  # the share of rows is another one
+        lowest = own & (rate <= np.quantile(rate, 0.1, method="inverted_cdf"))
+        first = one.calibration[0]
+        assert (first.records, first.of) == (lowest.sum(), "long")
+        assert first.share.value == pytest.approx(np.average(y[lowest], weights=weight[lowest]), abs=1e-4)
+        assert first.predicted == pytest.approx(np.average(rate[lowest], weights=weight[lowest]))
+        if row is not None:
+            assert row.figures["rate of long"].value == pytest.approx(share, abs=1e-4)
+    for kind, made in ((Score, scores), (Report, told)):
+        assert kind.open(folder / kind.__name__.lower()).to_arrow().equals(made.to_arrow())
+        with pytest.raises(InvalidInput, match="unit of privacy"):
+            kind.from_json(json.dumps(json.loads(made.to_json()) | {"persons": None}))
+
+
+@pytest.mark.parametrize("epsilon", ["1", "40"])
+def test_intervals_of_classes_cover_where_the_rows_of_a_person_are_alike(epsilon):
+    """200 groups of 150 persons with up to 12 rows. Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
+    generator = np.random.default_rng(5)
+    sizes = generator.integers(1, 13, 200 * 150)
+    persons = np.repeat(np.arange(sizes.size), sizes)
+    codes, amount = np.arange(sizes.size)[persons] % 200, Fraction(epsilon)
+
+    def drawn(owners, count):
+        """Classes and probabilities of rows, most of which are those of their persons."""
+        odds, luck = generator.normal(-1, 1.2, count), generator.random(count)
+        own = np.where(generator.random(owners.size) < 0.1, generator.random(owners.size), luck[owners])
+        return (own < expit(odds)[owners]).astype(float), np.clip(expit(1.5 * odds)[owners], LEAST, 1 - LEAST)
+
+    y, p = drawn(np.arange(400_000), 400_000)
+    true = {
+        "log_loss": log_loss(y, p),
+        "brier": brier_score_loss(y, p),
+        "auc": roc_auc_score(y, p),
+        "rate of yes": y.mean(),
+    }
+    y, p = drawn(persons, sizes.size)
+
+    def missed(of):
+        sums = ClassSums.ask(SumsBudget(amount), amount, y, np.stack([1 - p, p], axis=-1)[None], codes, of)
+        found = [sums.group(group).error(0, ("no", "yes"), amount).figures for group in range(200)]
+        return {
+            name: sum(not one[name].lower <= value <= one[name].upper for one in found) for name, value in true.items()
+        }
+
+    assert max(missed(persons).values()) <= 26
+    if epsilon == "40":
+        assert min(missed(None).values()) > 60  # as if all rows were independent
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "8"])

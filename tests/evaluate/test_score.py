@@ -84,7 +84,7 @@ def test_without_noise_all_figures_of_all_models_and_groups_are_exact(files):
                 assert one.value == pytest.approx(value, rel=close, abs=least), (group, name, figure)
                 assert one.lower <= value <= one.upper
     (pair,) = found.differences
-    assert pair.mse.value == pytest.approx(np.mean((models[0] - y) ** 2) - np.mean((models[1] - y) ** 2), rel=1e-3)
+    assert pair.error.value == pytest.approx(np.mean((models[0] - y) ** 2) - np.mean((models[1] - y) ** 2), rel=1e-3)
     assert pair.better == "good"
 
 

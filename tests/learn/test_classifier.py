@@ -80,13 +80,16 @@ def excess(rates):
         pd.Series(NAMES[Y], dtype="category"),
         pa.array(NAMES[Y]),
         list(NAMES[Y]),
+        pd.Series(Y == 1),
+        pa.array(Y == 1),
     ],
-    ids=["0/1", "booleans", "text", "floats", "signs", "pandas", "arrow", "list"],
+    ids=["0/1", "booleans", "text", "floats", "signs", "pandas", "arrow", "list", "pandas booleans", "arrow booleans"],
 )
 @pytest.mark.parametrize("method", ["sums", "labels"])
 def test_classes_may_be_of_any_type(labels, method):
     model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=4, method=method).fit(X, labels)
     assert model.classes_.tolist() == sorted(np.unique(np.asarray(labels)).tolist())
+    assert model.classes_.dtype.kind == np.asarray(labels).dtype.kind.replace("O", "U")
     assert (model.predict(X) == np.asarray(labels)).mean() == model.score(X, np.asarray(labels)) > 0.75
     assert excess(model.predict_proba(X)[:, 1]) < 0.2
     np.testing.assert_allclose(
@@ -233,3 +236,12 @@ def either_of(model):
     """What a fit passes to a strategy for `Y`."""
     labels = model._checked(X, Y)
     return X, labels, {}, None
+
+
+def test_pairs_of_columns_are_asked_for_only_where_records_and_epsilon_allow():
+    """A product without effects of its columns is found with much information; with little, all of ε is for columns."""
+    product = (np.random.default_rng(1).random(ROWS) < expit(3 * np.sign(X[:, 0] * X[:, 1]))).astype(int)
+    model = LabelDPClassifier(epsilon=8, method="sums").fit(X, product)
+    assert model.estimator_.pairs
+    assert roc_auc_score(product, model.predict_proba(X)[:, 1]) > 0.85
+    assert not LabelDPClassifier(epsilon=0.5, method="sums").fit(X, product).estimator_.pairs

@@ -83,7 +83,7 @@ def refusal_of(message, ids, says):
 
 def test_a_record_twice_in_the_features_is_refused_by_its_rows(message):
     ids = [7001, 8999 // 3 * 3, 7004, 8999 // 3 * 3]
-    text = refusal_of(message, as_ids(message, ids), r"rows 1 and 3 of the features .* 2 times")
+    text = refusal_of(message, as_ids(message, ids), r"rows 2 and 4 of the features .* 2 times")
     assert "8997" not in text
 
 

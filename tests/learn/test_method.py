@@ -153,6 +153,9 @@ class Recorded:
     def clip(self, lower, upper):
         self.clipped = lower, upper
 
+    def subtract(self, _, reach):
+        self.clipped = -reach, reach
+
     def _next(self):
         answer = self.answers.pop(0)
         self.remaining -= answer.epsilon_exact

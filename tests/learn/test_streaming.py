@@ -99,8 +99,8 @@ def test_a_file_trains_the_model_that_its_table_trains(world, models, small_batc
 
 @pytest.mark.parametrize(("suffix", "kind"), list(zip(SUFFIXES, ["csv", "parquet"] * 2, strict=True)))
 @pytest.mark.usefixtures("small_batches")
-def test_predictions_do_not_depend_on_batches(world, tmp_path, suffix, kind):
-    model, out = SavedModel.load(world / "model"), tmp_path / f"p.{kind}"
+def test_predictions_do_not_depend_on_batches(world, models, tmp_path, suffix, kind):
+    model, out = models["csv" if "csv" in suffix else "parquet"], tmp_path / f"p.{kind}"
     expected = model.predict(as_read(world, suffix))
     assert predict_file(model, world / f"f.{suffix}", out, "order") == N + 200
     found = pq.read_table(out) if kind == "parquet" else pa_csv.read_csv(out)

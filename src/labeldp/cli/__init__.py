@@ -33,7 +33,7 @@ from labeldp.errors import LabelDPError
 
 app = typer.Typer(
     name="labeldp",
-    help="Train regression models when the labels are private.",
+    help="Train models of numbers and of classes when the labels are private.",
     epilog="Try [bold]labeldp demo[/bold] first: it runs every step on generated data.",
     no_args_is_help=True,
     rich_markup_mode="rich",

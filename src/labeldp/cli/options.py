@@ -17,7 +17,7 @@ OutputOption = partial(typer.Option, rich_help_panel="Output")
 SparkOption = partial(typer.Option, rich_help_panel="Spark")
 BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
-Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
+Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers, or of classes.")]
 IdType = Annotated[
     Literal["int", "str"] | None,
     typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),

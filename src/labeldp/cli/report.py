@@ -1,4 +1,4 @@
-"""`labeldp report`: means and quantiles of labels by group, for either party."""
+"""`labeldp report`: means and quantiles of labels by group, or rates of classes, for either party."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
 from labeldp.cli.options import (
+    Classes,
     Dataset,
     DecimalMark,
     Delimiter,
@@ -46,7 +47,7 @@ def report(
         typer.Option(metavar="COL", help="The public column of groups. Without it all records are one group."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="COL", help="The column of sensitive numbers in LABELS.")
+        str | None, typer.Option("--label", metavar="COL", help="The column of sensitive numbers or classes in LABELS.")
     ] = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="What a report of LABELS costs, for instance 0.2.")
@@ -72,6 +73,7 @@ def report(
     lower: Lower = None,
     upper: Upper = None,
     integers: Integers = None,
+    classes: Classes = None,
     out_of_range: OutOfRangeLabels = "clip",
     ledger: LedgerFile = None,
     dataset: Dataset = None,
@@ -86,10 +88,10 @@ def report(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Report the mean and quantiles of labels by group, each with a 95 % interval.
+    """Report the mean and quantiles of labels by group, or the rates of classes, each with a 95 % interval.
 
     The labels party reports its labels for a small ε: one label touches one group only, so that groups share nothing. The
-    features party reports means from private labels, at no cost.
+    features party reports means or rates from private labels, at no cost.
 
     \b
     Examples:
@@ -97,6 +99,8 @@ def report(
           --lower 0 --upper 60 --quantiles 0.5,0.9 --out report
       labeldp report visits.parquet --by ward --label stay --person patient
           --epsilon 0.5 --lower 0 --upper 60 --out report
+      labeldp report visits.parquet --by ward --label readmitted --epsilon 0.2
+          --classes no,yes --out rates
       labeldp report message --features visits.parquet --id visit --by ward
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.artifact.manifest import MANIFEST
@@ -145,7 +149,7 @@ def report(
                 by,
                 folder,
                 epsilon,
-                domain_of(lower, upper, None, integers),
+                domain_of(lower, upper, None, integers, classes=classes),
                 quantiles=wanted,
                 smallest_group=smallest_group,
                 out_of_range=out_of_range,
@@ -231,4 +235,8 @@ def _write(found: Report, csv: Path | None, picture: Path | None) -> None:
     if picture is not None:
         from labeldp.plots import save
 
-        save(found.plot(), picture, alt=f"Means by {found.by} with 95 % intervals")
+        save(
+            found.plot(),
+            picture,
+            alt=f"{'Means' if found.domain.classes is None else 'Rates'} by {found.by} with 95 % intervals",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
 from labeldp.cli.options import (
+    Classes,
     Dataset,
     DecimalMark,
     Delimiter,
@@ -33,16 +35,23 @@ from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from labeldp.evaluate.held_out import HeldOutError
+    from labeldp.evaluate.held_out_figures import HeldOutFigure
     from labeldp.evaluate.score import Score, ScoreOutcome
 
 SmallestGroup = Annotated[
     int,
     typer.Option("--smallest-group", metavar="N", min=2, help="Groups with fewer records are merged into one."),
 ]
-SHOWN = {"mse": "MSE", "r2": "R²", "mae": "MAE", "bias": "bias", "gain": "gain over the mean"}
+SHOWN = {
+    "mse": "MSE",
+    "r2": "R²",
+    "mae": "MAE",
+    "bias": "bias",
+    "log_loss": "log loss",
+    "gain": "gain over the mean",
+    "brier": "Brier score",
+    "auc": "AUC",
+}
 
 
 def score(
@@ -70,7 +79,8 @@ def score(
         str | None,
         typer.Option(
             metavar="COL,…",
-            help="The columns of predictions, one for each model. By default all other columns of numbers.",
+            help="The columns of predictions, one for each model. By default all other columns of numbers. For --classes, what the names of columns "
+            "begin with: probability for probability_no and probability_yes.",
         ),
     ] = None,
     by: Annotated[
@@ -86,6 +96,7 @@ def score(
     lower: Lower = None,
     upper: Upper = None,
     integers: Integers = None,
+    classes: Classes = None,
     out_of_range: OutOfRangeLabels = "clip",
     ledger: LedgerFile = None,
     dataset: Dataset = None,
@@ -96,7 +107,8 @@ def score(
     """Answer predictions with their noisy error: how good a model is, for a small ε.
 
     The features party sent predictions for each id. It gets the mean squared error, R², the mean absolute error, the bias and
-    the gain over answering the mean, each with a 95 % interval. Several models share ε.
+    the gain over answering the mean, each with a 95 % interval. For --classes it sent probabilities, and gets log loss, its gain over
+    answering the mean probabilities, Brier score, AUC, the rate and a calibration table. Several models share ε.
 
     A second run draws fresh noise and costs ε again.
 
@@ -109,6 +121,9 @@ def score(
       labeldp score orders.parquet --label amount --id order
           --person customer --predictions predictions.parquet
           --epsilon 0.5 --lower 0 --upper 400 --out score
+      labeldp score visits.parquet --label bought --id visit
+          --predictions rates.parquet --epsilon 0.5
+          --classes no,yes --out score
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.evaluate.score import score as score_predictions
@@ -116,7 +131,7 @@ def score(
 
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
-    domain = domain_of(lower, upper, None, integers)
+    domain = domain_of(lower, upper, None, integers, classes=classes)
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
         outcome = score_predictions(
@@ -139,9 +154,10 @@ def score(
     note_clipped(outcome.clipped, outcome.score.records, out_of_range, quiet=quiet)
     if outcome.moved_predictions and not quiet:
         were = "was" if outcome.moved_predictions == 1 else "were"
-        note(
-            f"{count_of(outcome.moved_predictions, 'prediction')} lay outside the bounds and {were} moved to them, which only lowers errors"
-        )
+        where = "lay outside the bounds and {} moved to them, which only lowers errors"
+        if classes is not None:
+            where = "had a probability below 0.0001 or above 0.9999 and {} moved there"
+        note(f"{count_of(outcome.moved_predictions, 'prediction')} {where.format(were)}")
     if as_json:
         print_json(score_record(outcome.score) | _counts(outcome))
         return
@@ -164,32 +180,49 @@ def score(
 
 
 def show_score(found: Score) -> None:
-    """Print the table of figures and what it says."""
-    rows = []
+    """Print the table of figures and what it says, and how well probabilities of classes are calibrated."""
+    rows: list[list[str]] = []
+    shown: dict[str, str] = {}
+    width = None if found.domain.classes else found.domain.upper - found.domain.lower
     for group, scored in [("all records", found.overall), *found.by_group.items()]:
         for number, (model, one) in enumerate(scored.items()):
             name = [group if not number else "", model] if len(found.models) > 1 else [group]
-            rows.append([*name, f"{one.records:,}", *_cells(one, found.domain.upper - found.domain.lower)])
-    names = [found.by or "", *(["model"] if len(found.models) > 1 else []), "records", *SHOWN.values()]
+            shown = shown or {
+                key: SHOWN.get(key, key)
+                for key in sorted(one.figures, key=_order)
+                if key in SHOWN or found.domain.classes
+            }
+            rows.append([*name, f"{one.records:,}", *(_cell(key, one.figures[key], width) for key in shown)])
+    names = [found.by or "", *(["model"] if len(found.models) > 1 else []), "records", *shown.values()]
     print_table("95 % intervals in brackets", names, rows, left=[0, 1] if len(found.models) > 1 else [0])
+    bins = [
+        [model, part.of, f"{part.records:,}", plain(part.predicted, 3), _cell("", part.share)]
+        for model, one in found.overall.items()
+        for part in getattr(one, "calibration", ())
+    ]
+    if bins:
+        print_table(
+            "calibration", ["model", "class", "records", "mean probability", "share of the class"], bins, left=[0, 1]
+        )
     for number, text in enumerate(found.sentences()):
         line("" if number else "verdict", text)
 
 
-def _cells(found: HeldOutError, width: float) -> Iterator[str]:
-    """Yield the figures with their intervals, where these say something. Below −100 % nothing is known of R² but perhaps its upper end."""
+def _order(name: str) -> int:
+    return list(SHOWN).index(name) if name in SHOWN else len(SHOWN)
+
+
+def _cell(name: str, one: HeldOutFigure, width: float | None = None) -> str:
+    """A figure with its interval, where that says something: for labels that are `width` apart, or for classes. Of R² below −100 % at most the upper end is known."""
     from labeldp.evaluate.held_out_figures import WIDEST
 
-    possible = {"mse": width**2, "mae": width, "bias": 2 * width, "gain": width**2}
-    for name in SHOWN:
-        one = getattr(found, name)
-        value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
-        if name == "r2" and not one.lower > -1:
-            yield "not known" if one.upper >= 1 else f"at most {high}"
-        elif name in possible and one.upper - one.lower > WIDEST * possible[name]:
-            yield "not known"
-        else:
-            yield f"{value} ({low} to {high})"
+    value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
+    if name == "r2" and not one.lower > -1:
+        return "not known" if one.upper >= 1 else f"at most {high}"
+    possible = math.inf if name in ("r2", "log_loss", "gain") else 1.0
+    if width is not None:
+        possible = {"mse": width**2, "mae": width, "bias": 2 * width, "gain": width**2}.get(name, math.inf)
+    return "not known" if one.upper - one.lower > WIDEST * possible else f"{value} ({low} to {high})"
 
 
 def score_record(found: Score) -> dict[str, Any]:
@@ -200,7 +233,7 @@ def score_record(found: Score) -> dict[str, Any]:
         "epsilon": found.epsilon_exact,
         "figures": found.to_arrow().to_pylist(),
         "differences": [
-            {"first": one.first, "second": one.second, "better": one.better, **vars(one.mse)}
+            {"first": one.first, "second": one.second, "better": one.better, **vars(one.error)}
             for one in found.differences
         ],
         "sentences": list(found.sentences()),

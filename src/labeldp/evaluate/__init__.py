@@ -7,16 +7,19 @@
 | `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
 | `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `class_sums` | log loss, AUC and calibration of probabilities of classes from noisy sums |
 | `score`, `groups` | the same as a release to another party, by group |
 | `report` | means and quantiles of labels by group |
 | `measurement` | a statistical audit of any randomizer |
 """
 
 from labeldp.evaluate.advice import Advice, Outlook, advise
+from labeldp.evaluate.class_sums import CalibrationBin, ClassError
 from labeldp.evaluate.comparison import Comparison, compare
 from labeldp.evaluate.estimates import (
     ErrorEstimate,
     Estimate,
+    estimate_classes,
     estimate_error,
     estimate_gain,
     estimate_mean,
@@ -34,6 +37,8 @@ from labeldp.evaluate.targets import Target
 
 __all__ = [
     "Advice",
+    "CalibrationBin",
+    "ClassError",
     "Comparison",
     "Difference",
     "ErrorEstimate",
@@ -52,6 +57,7 @@ __all__ = [
     "advise",
     "compare",
     "cross_validated_error",
+    "estimate_classes",
     "estimate_error",
     "estimate_gain",
     "estimate_loss",

@@ -16,14 +16,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from scipy.stats import rankdata
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import Floats, label_array, number_array
 from labeldp.errors import InvalidInput, described, expect
+from labeldp.evaluate.class_sums import modelled
+from labeldp.evaluate.held_out_figures import fieller, reach_of_sampling
 from labeldp.evaluate.intervals import consistent_range, explained_range
 from labeldp.evaluate.moments import Target
 from labeldp.formatting import ReprMixin, plain
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.bias_variance import VISIBLE
+from labeldp.mechanisms.decoding import indicator_values
 
 
 @dataclass(frozen=True, repr=False)
@@ -313,6 +317,116 @@ def estimate_r2(
     slack = max(mean.upper - mean.value, mean.value - mean.lower)
     lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, assume=assume)
     return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
+
+
+def estimate_classes(private: PrivateLabels, rates: Any, *, confidence: float = 0.95) -> dict[str, Estimate]:
+    """Estimate how good probabilities of classes are, from private labels of the same records.
+
+    The probabilities must not depend on these records' own private labels. Log loss, Brier score and rates are linear in the label, so their
+    estimates are unbiased; AUC is a ratio of two such estimates.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records: randomized classes.
+    rates : array of float of shape (records, classes)
+        The probability of each class for each record, in the order of the classes; never 0.
+    confidence : float
+        How often each interval is to cover the truth.
+
+    Returns
+    -------
+    dict of str to Estimate
+        "log_loss"; "gain", how much larger the log loss of always answering the mean probabilities is; "brier"; "auc", the area under the ROC curve of the
+        second of two classes, or "auc of a" for each class a of more; "rate of a", the share of records of that class.
+
+    Raises
+    ------
+    InvalidInput
+        If the private labels are not classes, or the rates do not fit them.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import estimate_classes
+    >>> rate = np.random.default_rng(0).random(20_000)
+    >>> bought = (np.random.default_rng(1).random(20_000) < rate).astype(int)
+    >>> private = LabelRandomizer(epsilon=2, domain=Domain.of_classes(["no", "yes"])).randomize(bought)
+    >>> found = estimate_classes(private, np.column_stack([1 - rate, rate]))
+    >>> bool(found["gain"].lower > 0), bool(found["auc"].lower > 0.7)
+    (True, True)
+    """
+    found = estimate_rates(private, confidence=confidence)
+    p = number_array(rates, "rates")
+    values = indicator_values(private.mechanism)[private.codes]
+    if p.shape != values.shape or not (p > 0).all() or not (p <= 1).all():
+        raise InvalidInput(
+            f"rates must be probabilities above 0, with a row for each of the {len(private):,} private labels and a column for each class"
+        )
+    logs, share = np.log(p), 2 if p.shape[1] == 2 else 1
+    losses = {
+        "log_loss": -(values * logs).sum(axis=1),
+        "gain": (values * (logs - np.log(p.mean(axis=0)))).sum(axis=1),
+        "brier": (np.square(p).sum(axis=1) - 2 * (values * p).sum(axis=1) + 1) / share,
+    }
+    scored = {
+        name: _mean_of(one, confidence, least=-math.inf if name == "gain" else 0.0) for name, one in losses.items()
+    }
+    for k, name in zip(modelled(p.shape[1]), found, strict=True):
+        key = "auc" if share == 2 else f"auc of {name.removeprefix('rate of ')}"
+        scored[key] = _area(values[:, k], p[:, k], confidence)
+    return scored | found
+
+
+def estimate_rates(private: PrivateLabels, *, confidence: float = 0.95) -> dict[str, Estimate]:
+    """Estimate the share of records of each class (of two, of the second) behind private labels, by names such as "rate of yes"."""
+    _checked(private, np.ones(np.size(getattr(private, "codes", 0))), confidence)
+    domain = private.mechanism.domain
+    if domain is None or domain.classes is None:
+        raise InvalidInput("these private labels are not classes: estimate_error and estimate_mean are for numbers")
+    values = indicator_values(private.mechanism)[private.codes]
+    return {
+        f"rate of {domain.classes[k]}": _mean_of(values[:, k], confidence, least=0.0, most=1.0)
+        for k in modelled(len(domain.classes))
+    }
+
+
+def _mean_of(values: Floats, confidence: float, least: float, most: float = math.inf) -> Estimate:
+    """The mean of independent numbers, with the usual interval."""
+    error, mean = float(values.std(ddof=1)) / math.sqrt(values.size), float(values.mean())
+    reach = reach_of_sampling(1 - confidence) * error
+    lower, upper = (min(max(end, least), most) for end in (mean - reach, mean + reach))
+    return Estimate(min(max(mean, lower), upper), lower, upper, error, 0.0, confidence, values.size)
+
+
+def _area(values: Floats, p: Floats, confidence: float) -> Estimate:
+    """The area under the ROC curve: ½ + mean(c·v)/(π·(1 − π)), where c is the rank from −½ to ½, v estimates the indicator of the class, and π is its mean.
+
+    How each record moves the mean of c·v, also through the ranks of others, is c·v plus the share of the class above it.
+    """
+    n = p.size
+    _, place = np.unique(p, return_inverse=True)
+    own = np.bincount(place, values) / n
+    above = (own.sum() - np.cumsum(own) + own / 2)[place]
+    influence = (rankdata(p) - (n + 1) / 2) / n * values + above
+    rate, centred = float(values.mean()), influence - float(above.mean())
+    covered = np.cov(centred, values) / n
+    slope, spread = 1 - 2 * rate, rate * (1 - rate) + covered[1, 1]
+    if spread <= 0:
+        return Estimate(math.nan, 0.0, 1.0, math.nan, 0.0, confidence, n)
+    value, ratio = float(centred.mean()) / spread, reach_of_sampling(1 - confidence) ** 2
+    low, high = fieller(
+        value * spread, spread, ratio * covered[0, 0], ratio * slope * covered[0, 1], ratio * slope**2 * covered[1, 1]
+    )
+    lower, upper = (float(np.clip(0.5 + end, 0, 1)) for end in (low, high))
+    parts = covered[0, 0] - 2 * value * slope * covered[0, 1] + (value * slope) ** 2 * covered[1, 1]
+    error = math.sqrt(max(0.0, parts)) / spread
+    return Estimate(min(max(0.5 + value, lower), upper), lower, upper, error, 0.0, confidence, n)
 
 
 EstimateType = TypeVar("EstimateType", bound=Estimate)

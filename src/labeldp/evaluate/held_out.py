@@ -82,8 +82,13 @@ class HeldOutError(ReprMixin):
         """`epsilon_exact`, rounded up."""
         return float_up(self.epsilon_exact)
 
+    @property
+    def figures(self) -> dict[str, HeldOutFigure]:
+        """All figures by name."""
+        return {name: getattr(self, name) for name in FIGURES}
+
     def _facts(self) -> dict[str, str]:
-        facts = {name: str(getattr(self, name)) for name in FIGURES}
+        facts = {name: str(one) for name, one in self.figures.items()}
         return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 

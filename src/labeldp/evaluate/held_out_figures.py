@@ -142,10 +142,15 @@ def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float
     value = min(1.0, 1 - ratio)  # noise can make an error negative
     both = {key: sampled[key] + noisy[key] for key in sampled}
     deviation = math.sqrt(max(0.0, both["aa"] - 2 * ratio * both["ab"] + ratio**2 * both["bb"])) / b
-    lead = b**2 - wide["bb"]
-    if lead <= 0:  # the labels may all be equal
-        return HeldOutFigure(value, deviation, -math.inf, 1.0)
-    middle = a * b - wide["ab"]
-    root = math.sqrt(max(0.0, middle**2 - lead * (a**2 - wide["aa"])))
-    low, high = max(0.0, (middle - root) / lead), max(0.0, (middle + root) / lead)
+    low, high = (max(0.0, end) for end in fieller(a, b, wide["aa"], wide["ab"], wide["bb"]))
     return HeldOutFigure(value, deviation, 1 - high, 1 - low)
+
+
+def fieller(a: float, b: float, aa: float, ab: float, bb: float) -> tuple[float, float]:
+    """Return the least and the largest ratio r at which a − r·b may well be zero, for b > 0 and the squares of their reaches. Infinite if b may be zero."""
+    lead = b**2 - bb
+    if lead <= 0:
+        return -math.inf, math.inf
+    middle = a * b - ab
+    root = math.sqrt(max(0.0, middle**2 - lead * (a**2 - aa)))
+    return (middle - root) / lead, (middle + root) / lead

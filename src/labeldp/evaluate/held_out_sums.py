@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -170,6 +171,20 @@ class HeldOutSums:
     def models(self) -> int:
         """The number of models."""
         return int(self.means.shape[1])
+
+    @property
+    def parts(self) -> tuple[GroupSums, ...]:
+        """All sums that cost something."""
+        return self.first, self.spread
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the sums for JSON."""
+        return {
+            "first": self.first.to_record(),
+            "spread": self.spread.to_record(),
+            "means": self.means.tolist(),
+            "predicted": self.predicted.tolist(),
+        }
 
     def group(self, group: int) -> GroupFigures:
         """Return the figures of one group."""

@@ -1,8 +1,8 @@
-"""Reports by group: the number of records, the mean and quantiles of the labels of each group, with 95 % intervals.
+"""Reports by group: the number of records, the mean and quantiles of the labels of each group, or the rates of classes, with 95 % intervals.
 
 A report of labels is a release: it charges the ledger and writes a folder with `report.json` (the noisy sums), `figures.csv` and `PRIVACY.md`. The
-mean follows from exact noisy sums of y and of (y − ½)², quantiles from a noisy histogram of each group. A report of private labels costs
-nothing, and has means only.
+mean follows from exact noisy sums of y and of (y − ½)², quantiles from a noisy histogram of each group, rates from noisy counts of the classes. A
+report of private labels costs nothing, and has means or rates only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.estimates import estimate_mean
+from labeldp.evaluate.class_sums import modelled, share_figure
+from labeldp.evaluate.estimates import estimate_mean, estimate_rates
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
 from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
@@ -36,6 +37,7 @@ from labeldp.release.account import Account, Charge
 from labeldp.release.flow import Drawn, Ready, release
 from labeldp.release.grid_labels import on_grid, require_several
 from labeldp.release.group_sums import (
+    KINDS,
     UNITS,
     GroupSums,
     Rows,
@@ -75,7 +77,7 @@ class GroupRow:
     records : int
         The number of its records, which is public.
     figures : dict of str to HeldOutFigure
-        "mean", and "quantile 0.5" and so on, each with its interval.
+        "mean", and "quantile 0.5" and so on, each with its interval. For classes "rate of yes" and so on; of two, that of the second.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class Report(Figures):
     Attributes
     ----------
     domain : Domain
-        The bounds of the labels.
+        The bounds of the labels, or their classes.
     by : str or None
         The column that makes the groups.
     rows : tuple of GroupRow
@@ -163,7 +165,8 @@ class Report(Figures):
         -------
         bool
         """
-        return found.upper - found.lower < WIDEST * (self.domain.upper - self.domain.lower)
+        width = 1.0 if self.domain.classes is not None else self.domain.upper - self.domain.lower
+        return found.upper - found.lower < WIDEST * width
 
     def to_arrow(self) -> pa.Table:
         """Return one row for each group and figure.
@@ -183,13 +186,13 @@ class Report(Figures):
         columns = zip(*rows, strict=True)
         return pa.table([pa.array(one, kind) for one, kind in zip(columns, types, strict=True)], names)
 
-    def plot(self, figure: str = "mean", *, ax: Axes | None = None) -> Axes:
+    def plot(self, figure: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw a figure of every group with its interval.
 
         Parameters
         ----------
-        figure : str, default "mean"
-            Which one: "mean", or "quantile 0.5" and so on.
+        figure : str, optional
+            Which one: "mean", "quantile 0.5", "rate of yes" and so on. By default the first: the mean, or the rate of a class.
         ax : matplotlib axes, optional
             Where to draw; new axes by default.
 
@@ -204,13 +207,15 @@ class Report(Figures):
         """
         from labeldp.plots import intervals
 
+        figure = next(iter(self.rows[0].figures)) if figure is None else figure
         if figure not in self.rows[0].figures:
             raise InvalidInput(f"this report has {', '.join(self.rows[0].figures)}, not {described(figure)}")
         found = [row.figures[figure] for row in self.rows]
         ends = [one.lower for one in found], [one.value for one in found], [one.upper for one in found]
         unit = "" if self.domain.unit is None else f" ({self.domain.unit})"
         title = f"{figure} by {self.by}" if self.by is not None else figure
-        return intervals([row.group for row in self.rows], *ends, xlabel=f"label{unit}", title=title, ax=ax)
+        label = f"label{unit}" if self.domain.classes is None else "share of the labels"
+        return intervals([row.group for row in self.rows], *ends, xlabel=label, title=title, ax=ax)
 
     def to_json(self) -> str:
         """Return the complete public release.
@@ -258,16 +263,20 @@ class Report(Figures):
         stored = read_record(_StoredReport, record, "the report")
         sums = tuple(one.sums() for one in stored.sums)
         quantiles = checked_quantiles(stored.quantiles)
-        kinds = [one.kind for one in sums]
-        if kinds != ["numbers", "histograms"][: 1 + bool(quantiles)] or sums[0].values.shape[1] != 2:
+        domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
+        found = [one.kind for one in sums], sums[0].values.shape[1] if sums else 0
+        expected = ["numbers", "histograms"][: 1 + bool(quantiles)], 2
+        if domain.classes is not None:
+            expected = [_counted(domain)], len(modelled(domain.count))
+        if found != expected or (domain.classes is not None and quantiles):
             raise InvalidInput("the sums of a report do not fit its figures")
         if any(len(one.counts) != len(stored.groups) or (one.counts != sums[0].counts).any() for one in sums):
             raise InvalidInput("the sums of a report do not fit its groups")
-        domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
         return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out, stored.persons)
 
     def _facts(self) -> dict[str, str]:
-        facts = {row.group: f"mean {plain(row.figures['mean'].value)}" for row in self.rows[:4]}
+        first = next(iter(self.rows[0].figures))
+        facts = {row.group: f"{first} {plain(row.figures[first].value)}" for row in self.rows[:4]}
         return facts | {"groups": f"{len(self.rows)}", "epsilon": f"{self.epsilon:g}"}
 
 
@@ -300,6 +309,9 @@ def _report(
     width = domain.upper - domain.lower
     rows = []
     for place, name in enumerate(names):
+        if domain.classes is not None:
+            rows.append(GroupRow(name, int(numbers.counts[place]), _rates(numbers, place, domain.classes)))
+            continue
         mean = _mean(numbers, place)
         figures = {"mean": replace(mean, lower=max(0.0, mean.lower), upper=min(1.0, mean.upper)).times(width)}
         figures["mean"] = _moved(figures["mean"], domain.lower)
@@ -334,6 +346,21 @@ def _mean(sums: GroupSums, place: int) -> HeldOutFigure:
     return figure(found, min(variance, MIDDLE**2) / size)
 
 
+def _counted(domain: Domain) -> str:
+    """The kind of the counts of classes: of the second of two, or of all."""
+    return "hits" if domain.count == 2 else "histograms"
+
+
+def _rates(sums: GroupSums, place: int, classes: tuple[str, ...]) -> dict[str, HeldOutFigure]:
+    """The rates of classes from their noisy counts in one group."""
+    weight, size = float(sums.weights[place]), float(sums.sizes[place])
+    noise = np.array([[sums.variance / weight**2]])
+    return {
+        f"rate of {classes[k]}": share_figure(Linear(float(count) / weight, np.ones(1), noise), size)
+        for k, count in zip(modelled(len(classes)), sums.values[place], strict=True)
+    }
+
+
 def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
     return HeldOutFigure(found.value + by, found.standard_error, found.lower + by, found.upper + by)
 
@@ -363,18 +390,21 @@ def _quantile(sums: GroupSums, place: int, wanted: float) -> HeldOutFigure:
 
 
 def report_private(private: PrivateLabels, groups: Groups | None, epsilon: Fraction) -> Report:
-    """Return the means of private labels by group. It costs nothing."""
-    if private.mechanism.domain is None:
+    """Return the means of private labels by group, or the rates of their classes. It costs nothing."""
+    domain = private.mechanism.domain
+    if domain is None:
         raise InvalidInput("these private labels have no public bounds, so that nothing is known of their means")
     of = groups or Groups("", (ALL,), np.zeros(len(private), np.int64))
     rows = []
-    for place, name in enumerate(of.names):
+    for place, group in enumerate(of.names):
         own = private[of.codes == place]
-        found = estimate_mean(own)
-        figures = {"mean": HeldOutFigure(found.value, found.standard_error, found.lower, found.upper)}
-        rows.append(GroupRow(name, len(own), figures))
+        found = {"mean": estimate_mean(own)} if domain.classes is None else estimate_rates(own)
+        figures = {
+            name: HeldOutFigure(one.value, one.standard_error, one.lower, one.upper) for name, one in found.items()
+        }
+        rows.append(GroupRow(group, len(own), figures))
     by = None if groups is None else groups.by
-    return Report(private.mechanism.domain, by, tuple(rows), epsilon, left_out=of.left_out)
+    return Report(domain, by, tuple(rows), epsilon, left_out=of.left_out)
 
 
 def report_labels(
@@ -393,12 +423,17 @@ def report_labels(
     phase: Phase,
 ) -> tuple[Report, int]:
     """Release a report of labels, as `labeldp.report` describes. Also returns how many labels lay outside the bounds, which is private."""
+    bounds, wanted = Domain.of(domain), checked_quantiles(quantiles)
+    if bounds.classes is not None:
+        if wanted not in ((), (0.5,)):  # the second is what is asked for by default
+            raise InvalidInput("classes have rates and no quantiles: leave them out")
+        wanted = ()
     job = ReportRelease(
         source,
         by,
         exact_epsilon(epsilon),
-        Domain.of(domain),
-        checked_quantiles(quantiles),
+        bounds,
+        wanted,
         smallest_group=smallest_group,
         out_of_range=out_of_range,
     )
@@ -408,7 +443,7 @@ def report_labels(
 
 @dataclass(frozen=True)
 class ReportReady(Ready):
-    """Labels from 0 to 1 with their groups."""
+    """Labels from 0 to 1, or the positions of classes, with their groups."""
 
     labels: Floats
     groups: Groups
@@ -433,7 +468,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         smallest_group: int,
         out_of_range: OutOfRange,
     ) -> None:
-        self.source = source if domain.unit is None else replace(source, unit=domain.unit)
+        self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
         self.by, self.epsilon, self.domain, self.quantiles = by, epsilon, domain, quantiles
         self.smallest_group, self.out_of_range = smallest_group, out_of_range
         self.unit = "record" if source.person_column is None else "person"
@@ -462,15 +497,19 @@ class ReportRelease(FiguresRelease[ReportReady]):
         else:
             groups = Groups.of(column, str(self.by), self.source.path, self.smallest_group, persons)
         rows = Rows.of(groups.codes, persons)
+        count = None if persons is None else int(persons.max()) + 1
         for_means, for_counts = self._shares
+        request = sums_request(on_grid(self.domain), labels.size, REPORT)
+        if self.domain.classes is not None:
+            self.domain.require_every_class(np.bincount(labels.astype(np.int64), minlength=self.domain.count))
+            noise_scale(KINDS[_counted(self.domain)], for_means)
+            return ReportReady(request, labels.size, 0, labels[rows.used], groups, rows, count, 0)
         check_numbers(2, labels.size, for_means)
         if for_counts:
-            noise_scale(2 * UNITS, for_counts)
+            noise_scale(KINDS["histograms"], for_counts)
         within = self.domain.check(labels, self.out_of_range)
         clipped = int(np.count_nonzero((labels < self.domain.lower) | (labels > self.domain.upper)))
         scaled = (within - self.domain.lower) / (self.domain.upper - self.domain.lower)
-        request = sums_request(on_grid(self.domain), labels.size, REPORT)
-        count = None if persons is None else int(persons.max()) + 1
         return ReportReady(request, labels.size, 0, scaled[rows.used], groups, rows, count, clipped)
 
     def draw(
@@ -485,6 +524,27 @@ class ReportRelease(FiguresRelease[ReportReady]):
         """Draw all sums, and write the table of figures."""
         phase("summing", None)
         budget = SumsBudget(self.epsilon)
+        groups = ready.groups
+        if self.domain.classes is None:
+            sums, what = self._sums(budget, ready), "means and quantiles"
+        else:
+            counted = modelled(self.domain.count)
+            ends = np.column_stack([counted, counted]).astype(np.float64)
+            cells = ready.labels.astype(np.int64) - counted[0]
+            sums = [draw_histograms(budget, cells, ends, ready.rows, self.epsilon, _counted(self.domain))]
+            what = "rates of classes"
+        facts = on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon
+        found = _report(*facts, tuple(sums), groups.left_out, ready.persons)
+        table = found.to_arrow()
+        data.write_bytes(csv_text(table))
+        what = (
+            f"These are noisy {what} of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
+        )
+        card = figures_card("report", what, self.domain, ready.records, found.proof(), found.persons)
+        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+
+    def _sums(self, budget: SumsBudget, ready: ReportReady) -> list[GroupSums]:
+        """Draw the sums for means and quantiles of numbers."""
         groups, rows = ready.groups, ready.rows
         above = rows.means(ready.labels - MIDDLE)
         for_means, for_counts = self._shares
@@ -493,13 +553,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         if for_counts:
             cells, edges = self._cells(ready, for_counts)
             sums.append(draw_histograms(budget, cells, edges, rows, for_counts))
-        facts = on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon
-        found = _report(*facts, tuple(sums), groups.left_out, ready.persons)
-        table = found.to_arrow()
-        data.write_bytes(csv_text(table))
-        what = f"These are noisy means and quantiles of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
-        card = figures_card("report", what, self.domain, ready.records, found.proof(), found.persons)
-        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+        return sums
 
     def _cells(self, ready: ReportReady, epsilon: Fraction) -> tuple[NDArray[np.int64], Floats]:
         """The cell of each label, and the ends of all cells. Their number follows from public numbers.

@@ -1,7 +1,7 @@
 """Scores: the labels party's answer to predictions of another party, the noisy error of each model with its interval.
 
 `score` is a release: it charges the ledger, and writes a folder with `score.json` (the noisy sums), `figures.csv` and `PRIVACY.md`.
-`Score.open` reads it. The figures are those of `held_out_error`.
+`Score.open` reads it. The figures are those of `held_out_error`; for classes, those of `class_sums.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, expect, expect_path
+from labeldp.evaluate.class_sums import LEAST, ClassError, ClassFigures, ClassSums, StoredClassSums
 from labeldp.evaluate.groups import (
     SMALLEST_GROUP,
     Figures,
@@ -36,7 +37,7 @@ from labeldp.evaluate.groups import (
     csv_text,
     figures_card,
 )
-from labeldp.evaluate.held_out import FIGURES, HeldOutError
+from labeldp.evaluate.held_out import HeldOutError
 from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
 from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums
 from labeldp.formatting import count_of, plain
@@ -57,6 +58,8 @@ from labeldp.tables.files import Phase
 FORMAT, FORMAT_VERSION = "labeldp score", 1
 MOST_MODELS = 10
 """The most models in one score: they share ε."""
+SUM_TO_ONE = 1e-3
+"""Probabilities of all classes add up to 1 within this, as 32-bit floats and rounded numbers do."""
 MOST_OUTSIDE = 0.2
 """Predictions are refused if more than this share lies outside the bounds: their unit is probably another one."""
 
@@ -69,8 +72,9 @@ class Difference:
     ----------
     first, second : str
         Their names.
-    mse : HeldOutFigure
-        How much larger the mean squared error of the first is. The intervals of all pairs hold together with probability 95 %.
+    error : HeldOutFigure
+        How much larger the mean squared error (for classes, the log loss) of the first is. The intervals of all pairs hold together with
+        probability 95 %.
 
     Examples
     --------
@@ -82,14 +86,14 @@ class Difference:
 
     first: str
     second: str
-    mse: HeldOutFigure
+    error: HeldOutFigure
 
     @property
     def better(self) -> str | None:
         """The model with the smaller error, or None if the interval does not tell."""
-        if self.mse.lower > 0:
+        if self.error.lower > 0:
             return self.second
-        return self.first if self.mse.upper < 0 else None
+        return self.first if self.error.upper < 0 else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,9 +103,9 @@ class Score(Figures):
     Attributes
     ----------
     domain : Domain
-        The bounds of the labels.
+        The bounds of the labels, or their classes.
     models : tuple of str
-        The names of the models: the columns of predictions.
+        The names of the models: the columns of predictions; for classes, what the names of their columns begin with.
     by : str or None
         The column that makes the groups.
     groups : tuple of str
@@ -110,7 +114,7 @@ class Score(Figures):
         The number of records that were scored.
     epsilon_exact : Fraction
         What the score costs.
-    sums : tuple of HeldOutSums
+    sums : tuple of HeldOutSums or of ClassSums
         The noisy sums for all records, and for groups if there are any.
     persons : int or None
         The number of persons, if ε is for all labels of a person. Figures are then means over persons.
@@ -137,7 +141,7 @@ class Score(Figures):
     groups: tuple[str, ...]
     records: int
     epsilon_exact: Fraction
-    sums: tuple[HeldOutSums, ...]
+    sums: tuple[HeldOutSums | ClassSums, ...]
     persons: int | None = None
 
     def __post_init__(self) -> None:
@@ -148,18 +152,21 @@ class Score(Figures):
             raise InvalidInput("the sums of a score do not fit its models, groups and records")
         if any(int(one.first.counts.sum()) > self.records for one in parts):
             raise InvalidInput("the groups of a score have more records than it")
-        for one in self.sums:
-            one.first.check_unit(self.persons)
-            one.spread.check_unit(self.persons)
+        if (classes := self.domain.classes) is not None and any(
+            one.means.shape[2:] != (len(classes),) for one in self.sums
+        ):
+            raise InvalidInput("the sums of a score do not fit its classes")
+        for part in (part for one in self.sums for part in one.parts):
+            part.check_unit(self.persons)
         self.proof().require()
 
     @property
-    def overall(self) -> dict[str, HeldOutError]:
+    def overall(self) -> dict[str, HeldOutError | ClassError]:
         """The figures of each model for all records."""
         return self._figures(0, 0)
 
     @property
-    def by_group(self) -> dict[str, dict[str, HeldOutError]]:
+    def by_group(self) -> dict[str, dict[str, HeldOutError | ClassError]]:
         """The figures of each model for each group, by the group's name."""
         return {name: self._figures(1, place) for place, name in enumerate(self.groups)}
 
@@ -177,8 +184,11 @@ class Score(Figures):
     def _width(self) -> float:
         return self.domain.upper - self.domain.lower
 
-    def _figures(self, part: int, group: int) -> dict[str, HeldOutError]:
+    def _figures(self, part: int, group: int) -> dict[str, HeldOutError | ClassError]:
         found = self.sums[part].group(group)
+        if isinstance(found, ClassFigures):
+            names = self.domain.classes or ()
+            return {name: found.error(model, names, self.epsilon_exact) for model, name in enumerate(self.models)}
         return {
             name: HeldOutError(
                 **found.figures(model, self._width), records=found.records, epsilon_exact=self.epsilon_exact
@@ -193,7 +203,7 @@ class Score(Figures):
         -------
         SumsProof
         """
-        return SumsProof.of([sums for one in self.sums for sums in (one.first, one.spread)], self.epsilon_exact)
+        return SumsProof.of([sums for one in self.sums for sums in one.parts], self.epsilon_exact)
 
     def sentences(self) -> Iterator[str]:
         """Yield what the figures say about each model and each pair of models.
@@ -206,7 +216,10 @@ class Score(Figures):
         for name, found in self.overall.items():
             yield _judged(name, found)
         for pair in self.differences:
-            size = f"mean squared errors differ by {plain(pair.mse.value)} ({plain(pair.mse.lower)} to {plain(pair.mse.upper)})"
+            what = "mean squared errors" if self.domain.classes is None else "log losses"
+            size = (
+                f"{what} differ by {plain(pair.error.value)} ({plain(pair.error.lower)} to {plain(pair.error.upper)})"
+            )
             if pair.better is None:
                 yield f"{pair.first} or {pair.second}: not known which is better. Their {size}"
             else:
@@ -224,9 +237,13 @@ class Score(Figures):
         rows: list[tuple[Any, ...]] = []
         for group, models in [(None, self.overall), *self.by_group.items()]:
             for model, found in models.items():
-                for name in FIGURES:
-                    one: HeldOutFigure = getattr(found, name)
+                for name, one in found.figures.items():
                     rows.append((group, model, found.records, name, one.value, one.lower, one.upper))
+                for part in getattr(found, "calibration", ()):
+                    name = f"share of {part.of} where {part.predicted:.4g} is predicted"
+                    rows.append(
+                        (group, model, part.records, name, part.share.value, part.share.lower, part.share.upper)
+                    )
         names = ("group", "model", "records", "figure", "value", "lower", "upper")
         types = (pa.string(), pa.string(), pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64())
         return pa.table(
@@ -240,15 +257,6 @@ class Score(Figures):
         -------
         str
         """
-        parts = [
-            {
-                "first": one.first.to_record(),
-                "spread": one.spread.to_record(),
-                "means": one.means.tolist(),
-                "predicted": one.predicted.tolist(),
-            }
-            for one in self.sums
-        ]
         record = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -259,7 +267,7 @@ class Score(Figures):
             "models": list(self.models),
             "by": self.by,
             "groups": list(self.groups),
-            "sums": parts,
+            "sums": [one.to_record() for one in self.sums],
         }
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
@@ -286,15 +294,16 @@ class Score(Figures):
         record = parse_json(text, "the score")
         expect_format(record, FORMAT, FORMAT_VERSION, "a score")
         stored = read_record(_StoredScore, record, "the score")
-        sums = tuple(one.sums() for one in stored.sums)
+        epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
+        kind: type[_StoredSums | StoredClassSums] = _StoredSums if domain.classes is None else StoredClassSums
+        sums = tuple(read_record(kind, one, "the sums of the score").sums() for one in stored.sums)
         if len(sums) not in (1, 2):
             raise InvalidInput("a score has sums for all records, and perhaps for groups")
-        epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
         facts = domain, stored.models, stored.by, stored.groups, stored.records, epsilon
         return cls(*facts, sums, stored.persons)
 
     def _facts(self) -> dict[str, str]:
-        facts = {name: f"mse {found.mse}" for name, found in self.overall.items()}
+        facts = {name: " ".join(map(str, next(iter(found.figures.items())))) for name, found in self.overall.items()}
         return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 
@@ -337,10 +346,16 @@ class _StoredScore:
     models: tuple[str]
     by: str | None
     groups: tuple[str]
-    sums: tuple[_StoredSums]
+    sums: list[Any]
 
 
-def _judged(name: str, found: HeldOutError) -> str:
+def _judged(name: str, found: HeldOutError | ClassError) -> str:
+    if isinstance(found, ClassError):
+        loss = f"log loss {plain(found.log_loss.value)}, always answering the mean probabilities {plain(found.log_loss.value + found.gain.value)}"
+        better = "better" if found.gain.lower > 0 else "worse" if found.gain.upper < 0 else ""
+        if not better:
+            return f"{name}: {loss}. Which is better is not known from this score. Ask for more records or a larger ε"
+        return f"{name}: {loss}. It is {better} than that"
     r2, gain = found.r2, found.gain
     if r2.lower <= -1:
         known = "what it explains is not known from this score"
@@ -414,6 +429,9 @@ def score(
 ) -> ScoreOutcome:
     """Answer predictions with their noisy error: how good they are for the true labels, which stay where they are.
 
+    For numbers these are the mean squared error, R², the mean absolute error, the bias and the gain over the mean; for classes log loss, its gain
+    over the mean probabilities, Brier score, AUC, rates and a calibration table.
+
     Parameters
     ----------
     source : LabelSource
@@ -426,11 +444,14 @@ def score(
     epsilon : float, str, Decimal or Fraction
         What the score costs.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them. Predictions outside are moved to the nearer bound.
+        The public bounds of the labels, never read off them. Predictions outside are moved to the nearer bound. Or `Domain.of_classes`; probabilities
+        are then moved to 0.0001 at least and 0.9999 at most.
     id : str, optional
         The id column of the predictions. By default it has the same name as that of the labels.
     models : sequence of str, optional
-        The columns of predictions, one for each model. By default all columns of numbers but the ids and `by`.
+        The columns of predictions, one for each model. By default all columns of numbers but the ids and `by`. For classes, a model is what
+        the names of columns begin with: `probability` for columns `probability_no` and `probability_yes`. A column without the name of a
+        class has the probability of the second of two.
     by : str, optional
         A column of the predictions' file: figures are given for each of its values too. Half of ε goes there.
     smallest_group : int, default 20
@@ -517,7 +538,7 @@ class _Predictions:
     by: str | None
     smallest_group: int
 
-    def opened(self) -> tuple[FeatureFile, tuple[str, ...]]:
+    def opened(self, classes: tuple[str, ...] | None) -> tuple[FeatureFile, tuple[str, ...]]:
         """Open the file, and return it with the columns of predictions."""
         file = FeatureFile.open(self.path)
         file.require(self.id_column, ", which should have the ids")
@@ -525,6 +546,17 @@ class _Predictions:
             file.require(self.by)
         taken = (self.id_column, self.by)
         models = self.models or _numeric(file, [name for name in file.names if name not in taken])
+        if classes is not None:
+            ends = tuple(f"_{one}" for one in classes)
+            named = [
+                [name] if name in file.names else [one for one in file.names if one in {name + end for end in ends}]
+                for name in self.models
+            ]
+            models = (
+                tuple(one for name, found in zip(self.models, named, strict=True) for one in found or [name])
+                or tuple(name for name in models if name.endswith(ends))
+                or models
+            )
         for name in models:
             file.require(name)
             if name in taken:
@@ -534,11 +566,6 @@ class _Predictions:
         if not models:
             raise InvalidInput(
                 f"{self.path} has no column of predictions next to {self.id_column!r}: they must be numbers"
-            )
-        if len(set(models)) < len(models) or len(models) > MOST_MODELS:
-            raise InvalidInput(
-                f"{self.path} has {len(models)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
-                "that are meant (--models, models=…)"
             )
         return file, models
 
@@ -575,7 +602,7 @@ class _Predictions:
 
 @dataclass(frozen=True)
 class ScoreReady(Ready):
-    """Labels that were matched to predictions, both from 0 to 1, and public facts about them."""
+    """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
 
     labels: Floats
     predictions: Floats
@@ -603,7 +630,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         matching: bool,
         out_of_range: OutOfRange,
     ) -> None:
-        self.source = source if domain.unit is None else replace(source, unit=domain.unit)
+        self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
         self.predictions, self.epsilon, self.domain = predictions, epsilon, domain
         self.matching, self.out_of_range = matching, out_of_range
         self.unit = "record" if source.person_column is None else "person"
@@ -616,28 +643,41 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
     def read(self, account: Account, phase: Phase) -> ScoreReady:  # noqa: ARG002
         """Read labels and predictions, and match them by id."""
         sent, domain = self.predictions, self.domain
-        file, models = sent.opened()
+        file, columns = sent.opened(domain.classes)
+        models = columns if domain.classes is None else tuple(_by_class(columns, domain.classes, sent.path))
+        if len(set(columns)) < len(columns) or len(models) > MOST_MODELS:
+            raise InvalidInput(
+                f"{sent.path} has {len(columns)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
+                "that are meant (--models, models=…)"
+            )
         with reported_together(self.source, domain, self.out_of_range):
             ids, labels, owners = read_labels(self.source, phase)
-        asked, predictions, column = sent.read(file, models, id_kind(ids.type), phase)
+        asked, predictions, column = sent.read(file, columns, id_kind(ids.type), phase)
         found = match_ids(asked, ids, sent.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
         require_labels(len(asked) - rows.size, rows.size, sent.path, matching=self.matching)
         require_several(rows.size)
-        own = labels[found[rows]]
-        within = domain.check(own, self.out_of_range)
-        predictions, moved = _within(predictions[:, rows], domain, sent.path)
+        own, clipped = labels[found[rows]], 0
         persons = None if owners is None else numbered_persons(owners.take(pa.array(found[rows])), rows.size)
         Rows.of(np.zeros(rows.size, np.int64), persons)  # raises errors about persons before the charge
+        if domain.classes is None:
+            within = domain.check(own, self.out_of_range)
+            predictions, moved = _within(predictions[:, rows], domain, sent.path)
+            for share in self._shares:
+                HeldOutSums.check(len(models), rows.size, share)
+            width = domain.upper - domain.lower
+            clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
+            own, predictions = ((one - domain.lower) / width for one in (within, predictions))
+        else:
+            domain.require_every_class(np.bincount(own.astype(np.int64), minlength=domain.count))
+            places = _by_class(columns, domain.classes, sent.path)
+            predictions, moved = _probabilities(predictions[:, rows], places, domain.count, sent.path)
+            for share in self._shares:
+                ClassSums.check(len(models), domain.count, rows.size, share)
         groups = sent.groups(column, rows, persons)
-        for share in self._shares:
-            HeldOutSums.check(len(models), rows.size, share)
-        width = domain.upper - domain.lower
-        clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
-        within, predictions = ((one - domain.lower) / width for one in (within, predictions))
         counts = len(asked) - rows.size, len(ids) - rows.size, moved, clipped
         request = sums_request(on_grid(domain), rows.size, SCORE)
-        return ScoreReady(request, rows.size, 0, within, predictions, models, groups, persons, *counts)
+        return ScoreReady(request, rows.size, 0, own, predictions, models, groups, persons, *counts)
 
     def draw(
         self,
@@ -654,8 +694,9 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         every: list[NDArray[np.int64]] = [np.zeros(ready.records, np.int64)]
         if ready.groups is not None:
             every.append(ready.groups.codes)
+        kind = HeldOutSums if self.domain.classes is None else ClassSums
         sums = tuple(
-            HeldOutSums.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
+            kind.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
             for share, codes in zip(self._shares, every, strict=True)
         )
         groups = ready.groups
@@ -681,3 +722,43 @@ def _within(predictions: Floats, domain: Domain, path: Path) -> tuple[Floats, in
             "unit of the labels? Nothing was charged: ask for predictions within the bounds"
         )
     return np.clip(predictions, domain.lower, domain.upper), int(np.count_nonzero(outside))
+
+
+def _by_class(columns: Sequence[str], classes: tuple[str, ...], path: Path) -> dict[str, dict[int, int]]:
+    """For each model the place of the column of each class: the one that ends with "_" and its name, or, of the second of two, one without such an end."""
+    found: dict[str, dict[int, int]] = {}
+    for place, name in enumerate(columns):
+        ends = [k for k, one in enumerate(classes) if name.endswith(f"_{one}") and name != f"_{one}"]
+        k = max(ends, key=lambda one: len(classes[one])) if ends else len(classes) - 1
+        own = found.setdefault(name[: -len(classes[k]) - 1] if ends else name, {})
+        if k in own:
+            raise InvalidInput(
+                f"{path} has two columns for the probability of {classes[k]!r} by one model: name the columns that are meant (--models, models=…)"
+            )
+        own[k] = place
+    for model, places in found.items():
+        missing = [one for k, one in enumerate(classes) if k not in places]
+        if missing and (len(classes), len(places)) != (2, 1):
+            raise InvalidInput(
+                f"{path} has no column {model}_{missing[0]}: for more than two classes, a model has a column of probabilities for each"
+            )
+    return found
+
+
+def _probabilities(values: Floats, models: dict[str, dict[int, int]], classes: int, path: Path) -> tuple[Floats, int]:
+    """Return the probabilities of all classes by each model for each record, away from 0 and 1, and how many records had to be moved."""
+    found = np.stack(
+        [
+            np.stack([values[places[k]] if k in places else 1 - values[places[1 - k]] for k in range(classes)], axis=1)
+            for places in models.values()
+        ]
+    )
+    off = (found < 0) | (found > 1)
+    if off.any() or (abs(found.sum(axis=2) - 1) > SUM_TO_ONE).any():
+        raise InvalidInput(
+            f"the predictions in {path} are not probabilities: they must lie from 0 to 1, and those of all classes must add up to 1. Nothing was "
+            "charged: give the columns of probabilities (--models, models=…)"
+        )
+    moved = int(np.count_nonzero(((found < LEAST) | (found > 1 - LEAST)).any(axis=2)))
+    inside = np.clip(found, LEAST, 1 - LEAST)
+    return inside / inside.sum(axis=2, keepdims=True), moved

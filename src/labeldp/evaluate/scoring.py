@@ -17,7 +17,7 @@ from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluate.moments import Target, moment_values
 from labeldp.losses import Loss, LossLike, Poisson, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
-from labeldp.mechanisms.decoding import code_values, indicator_values, learnable_values, prior_of
+from labeldp.mechanisms.decoding import code_values, learnable_values, prior_of
 
 
 def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[str, float | None]:
@@ -68,19 +68,6 @@ def calibration(rates: Floats, positions: NDArray[np.int64], groups: int = 10) -
     return [
         {"records": part.size, "rate": float(last[part].mean()), "share": float(hit[part].mean())} for part in parts
     ]
-
-
-def estimate_log_loss(private: PrivateLabels, rates: Floats) -> LossEstimate:
-    """Estimate the log loss of the rates of classes from private labels of the same records, which the rates did not see.
-
-    Log loss is linear in the indicators of the classes, so the estimate is unbiased. The single answer that it is compared with are
-    the mean rates.
-    """
-    values = indicator_values(private.mechanism)[private.codes]
-    lost = -(values * np.log(rates)).sum(axis=1)
-    constant = -(values * np.log(rates.mean(axis=0))).sum(axis=1)
-    chance = 2 * float(np.std(constant - lost)) / np.sqrt(max(lost.size, 1))
-    return LossEstimate(float(lost.mean()), float(constant.mean()), chance)
 
 
 def _area(truth: Floats, rates: Floats) -> float | None:

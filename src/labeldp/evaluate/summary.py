@@ -14,6 +14,7 @@ from labeldp.evaluate.constraints import LabelPieces, usable_counts
 from labeldp.evaluate.estimates import (
     ErrorEstimate,
     Estimate,
+    estimate_classes,
     estimate_error,
     estimate_gain,
     estimate_mean,
@@ -114,6 +115,11 @@ def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Coll
         gain=estimate_gain(private, predictions, assume=assume),
         r2=estimate_r2(private, predictions, assume=assume),
     )
+
+
+def estimates_of_classes(private: PrivateLabels, rates: Floats) -> Figures:
+    """Return the log loss of probabilities of classes, its gain, the Brier score, AUC and rates, from out-of-fold predictions."""
+    return _figures(**estimate_classes(private, rates))
 
 
 def _figures(**estimates: Estimate) -> Figures:

@@ -39,24 +39,24 @@ def report(
     sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> Report:
-    """Report the number of records, the mean and quantiles of the labels in each group, with 95 % intervals.
+    """Report the number of records, the mean and quantiles of the labels in each group, or the rates of classes, with 95 % intervals.
 
     Parameters
     ----------
     source : LabelSource or Message
         The labels themselves, for their owner, with the column of groups in the same file. If the source has a column of persons, ε is for
         all labels of a person together: a person with k rows counts as one, each row with a weight of 1/k. Or a message of private labels, for
-        anyone who has the features: it costs nothing more, and gives means only.
+        anyone who has the features: it costs nothing more, and gives means or rates only.
     by : str, optional
         The column of groups, which are public. By default all records are one group.
     epsilon : float, str, Decimal or Fraction, optional
         What a report of labels costs.
     domain : Domain or (lower, upper), optional
-        The public bounds of the labels, never read off them.
+        The public bounds of the labels, never read off them; or `Domain.of_classes`.
     out : str or Path, optional
         The folder of a report of labels. It must not exist yet.
     quantiles : sequence of float, default (0.5,)
-        The quantiles of a report of labels, which take half of ε. Without any, all of it is for the means.
+        The quantiles of a report of labels, which take half of ε. Without any, all of it is for the means. Classes have none.
     features : str or Path, optional
         For a message: the file of features with the column of groups.
     id : str, optional
@@ -107,10 +107,9 @@ def report(
             raise InvalidInput(
                 f"{wrong[0]} is for a report of labels: a report of a message costs nothing and writes no folder"
             )
-        if source.mechanism.prior is None:
+        if source.mechanism.prior is None and source.classes is None:
             raise InvalidInput(
-                "a report of a message needs private numbers and their prior, and this one has classes or no prior. For rates by group, train a "
-                "classifier and average its predictions, or make a report of labels"
+                "a report of a message needs classes, or numbers with their prior, and this one has no prior: make a report of labels"
             )
         return _of_message(source, by, features, id, smallest_group, phase)
     if not isinstance(source, LabelSource):

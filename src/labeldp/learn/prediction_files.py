@@ -49,13 +49,13 @@ def predict_file(
     file, names = _opened(model, features, delimiter, id_column)
     file.prepare(names, phase)
     ids = [] if id_column is None else [(id_column, _id_type(file, id_column))]
-    classes = model.classes
+    classes, shown = model.classes, pa.array(model.class_values)
     rates = [] if classes is None else [(f"probability_{name}", pa.float64()) for name in classes]
     if id_column is not None and any(name == id_column for name, _ in rates):
         raise InvalidInput(
             f"the ids cannot be called {id_column!r}, as a column of probabilities is: rename their column"
         )
-    schema = pa.schema([*ids, (PREDICTION, pa.float64() if classes is None else pa.string()), *rates])
+    schema = pa.schema([*ids, (PREDICTION, pa.float64() if classes is None else shown.type), *rates])
     partial = predictions.with_name(f".{predictions.name}.partial")
     rows = 0
     try:
@@ -65,7 +65,7 @@ def predict_file(
                 if classes is None:
                     found = [pa.array(values)]
                 else:
-                    found = [pa.array(np.array(classes)[values.argmax(axis=1)]), *(pa.array(rate) for rate in values.T)]
+                    found = [shown.take(pa.array(values.argmax(axis=1))), *(pa.array(rate) for rate in values.T)]
                 writer.write_table(pa.table([*batch.columns[len(names) :], *found], names=schema.names).cast(schema))
                 rows += len(values)
         publish(partial, predictions)

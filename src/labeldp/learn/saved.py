@@ -100,6 +100,14 @@ class SavedModel:
             named = np.asarray(self.model.classes_).tolist()
         return None if named is None else [str(name) for name in named]
 
+    @property
+    def class_values(self) -> NDArray[Any]:
+        """The classes as predictions show them: names, or booleans if the names are true and false. Empty if the model predicts numbers."""
+        named = self.classes or []
+        if {name.lower() for name in named} == {"false", "true"}:
+            return np.array([name.lower() == "true" for name in named])
+        return np.array(named, str)
+
     def predict_proba(self, features: Any) -> Floats:
         """The probability of each class for each row.
 
@@ -132,8 +140,8 @@ class SavedModel:
 
         Returns
         -------
-        array of float, or of str
-            A prediction for each row; of a model of classes, the name of the most probable one.
+        array of float, of str or of bool
+            A prediction for each row; of a model of classes, the most probable one as in `class_values`.
 
         Raises
         ------
@@ -142,7 +150,7 @@ class SavedModel:
 
         """
         if self.classes is not None:
-            return np.asarray(np.array(self.classes)[self.predict_proba(features).argmax(axis=1)])
+            return np.asarray(self.class_values[self.predict_proba(features).argmax(axis=1)])
         values = self._values(self._suited(features))
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values

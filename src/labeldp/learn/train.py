@@ -17,8 +17,9 @@ from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.foreseen import score_epsilon, score_within
 from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
+from labeldp.evaluate.scoring import estimate_loss
 from labeldp.evaluate.summary import (
+    estimates_of_classes,
     estimates_of_mean,
     estimates_of_model,
     evaluated_labels,
@@ -274,7 +275,7 @@ def train(
         if estimates and seeks_mean(recipe.loss):
             estimates |= estimates_of_model(held, predictions, assume)
         if message.classes is not None:
-            lost = asdict(estimate_log_loss(held, predictions))
+            estimates |= estimates_of_classes(held, predictions)
         elif recipe.conditional:
             lost = asdict(estimate_loss(held, predictions, recipe.loss))
     asked = _score(message, id, predictions) if cross_validated and "r2" in estimates else None
@@ -297,7 +298,7 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume, message.records) if estimates else [],
+        "assumptions": made_assumptions(private, assume, message.records) if "mean" in estimates else [],
         "batches_differ": batches_differ,
         "score": asked,
     }

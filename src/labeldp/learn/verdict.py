@@ -82,6 +82,8 @@ def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
 def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
     """Return what the private labels show about the model."""
     estimates, lost = facts["estimates"], facts.get("estimated_loss")
+    if "log_loss" in estimates:
+        return _verdict_of_classes(estimates)
     low, high = facts.get("bounds") or (0.0, math.inf)
     width, square = high - low, (high - low) ** 2
     lines = _verdict_of_loss(facts["loss"], lost) if lost else []
@@ -141,7 +143,6 @@ def _score_lines(facts: dict[str, Any]) -> list[Line]:
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
     better = LossEstimate(**lost).better
-    hidden = "" if name == "log" else ", and by what they hide of this loss"
     judged = "these labels do not show whether it is better than"
     if better is not None:
         judged = "it is better than" if better else "it is worse than"
@@ -153,8 +154,30 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
         ),
         (
             "",
-            f"(from the private labels alone; the difference is uncertain by ±{chance}{hidden})",
+            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
         ),
+    ]
+
+
+def _verdict_of_classes(estimates: dict[str, dict[str, Any]]) -> list[Line]:
+    """What private labels show about the probabilities of classes."""
+    loss, gain = estimates["log_loss"], estimates["gain"]
+    judged = "these labels do not show whether it is better than"
+    if gain["lower"] > 0 or gain["upper"] < 0:
+        judged = "it is better than" if gain["lower"] > 0 else "it is worse than"
+    others = {name: one for name, one in estimates.items() if name not in ("log_loss", "gain")}
+    titles = {"brier": "the Brier score", "auc": "AUC"}
+    known = (f"{titles.get(name, name.replace('auc', 'AUC'))} {_or_unknown(one, 1.0)}" for name, one in others.items())
+    return [
+        (
+            "verdict",
+            (
+                f"the model's log loss is {_interval(loss)}, that of always answering the mean probabilities {plain(gain['value'], 3)} "
+                f"({plain(gain['lower'], 3)} to {plain(gain['upper'], 3)}) more: {judged} that"
+            ),
+        ),
+        ("", ", ".join(known)),
+        ("", "(95 % intervals, from the private labels alone)"),
     ]
 
 

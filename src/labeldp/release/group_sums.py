@@ -26,7 +26,8 @@ from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube
 
 UNITS = 2**18
 """The weight of a record, or of all rows of a person together. A number becomes a whole number from 0 to its weight."""
-KINDS = ("numbers", "histograms")
+KINDS = {"numbers": UNITS, "histograms": 2 * UNITS, "hits": UNITS}
+"""The kinds of sums, and the most by which replacing one label, or all of a person, changes them."""
 
 Codes = NDArray[np.int64]
 
@@ -89,6 +90,11 @@ class Rows:
         """Return the weighted mean of a number of each row over each group."""
         return np.bincount(self.groups, self.weights * self.means(numbers)) / self.group_weights()
 
+    @property
+    def shares(self) -> Floats:
+        """The part of each row in its person's weight, or 1 without persons."""
+        return (self.weights / (UNITS * self.sizes))[self.parts]
+
     def group_weights(self) -> Codes:
         """Return the weight of each group."""
         return np.bincount(self.groups, self.weights).astype(np.int64)
@@ -100,8 +106,9 @@ class GroupSums:
 
     Attributes
     ----------
-    kind : {"numbers", "histograms"}
-        Sums of numbers that were mapped from their public ends to 0 … weight; or the weights of the labels in the cells of a grid.
+    kind : {"numbers", "histograms", "hits"}
+        Sums of numbers that were mapped from their public ends to 0 … weight; or the weights of the labels in the cells of a grid; or the
+        weights of the labels of one of two classes in cells of public records.
     values : array of int64 of shape (groups, questions)
         The noisy sums.
     scale : float
@@ -112,7 +119,7 @@ class GroupSums:
     weights : array of int64
         The weight of each group: `UNITS` for each record, or at most that for each person. It is public too.
     ends : array of float64 of shape (groups, questions, 2)
-        The public ends of each number; for histograms those of each cell.
+        The public ends of each number; for counts those of each cell.
     """
 
     kind: str
@@ -149,9 +156,9 @@ class GroupSums:
     def sensitivity(self) -> int:
         """The most by which replacing one label, or all of a person, changes the exact sums.
 
-        It is that of the largest change in each group for numbers, added up over groups, and of all changes added up for histograms.
+        It is that of the largest change in each group for numbers, added up over groups, and of all changes added up for the other kinds.
         """
-        return UNITS if self.kind == "numbers" else 2 * UNITS
+        return KINDS[self.kind]
 
     def check_unit(self, persons: int | None) -> None:
         """Raise `InvalidInput` unless the weights are those of records, or can be those of this number of persons."""
@@ -273,23 +280,31 @@ def draw_numbers(
 
 
 def draw_histograms(
-    budget: SumsBudget, cells: NDArray[np.int64], ends: Floats, rows: Rows, epsilon: Fraction
+    budget: SumsBudget,
+    cells: NDArray[np.int64],
+    ends: Floats,
+    rows: Rows,
+    epsilon: Fraction,
+    kind: str = "histograms",
 ) -> GroupSums:
     """Add up the weights of labels by group and cell, with Laplace noise: replacing a label moves two sums of its group by its weight.
 
-    `cells` has the cell of each row's label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`.
+    `cells` has the cell of each row's label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`. For "hits", the cell
+    of a row follows from what is public if its label is of the class that is counted, and is −1 if not. A sum then moves at most by the weight of
+    a person's rows in its cell, and all of them together by `UNITS`.
     """
     asked = budget.share(epsilon)
-    scale = noise_scale(2 * UNITS, asked)
+    scale = noise_scale(KINDS[kind], asked)
     counts, size = np.bincount(rows.codes), len(ends)
-    exact = np.zeros(counts.size * size, np.int64)
-    found = Rows.of(rows.codes * size + cells, rows.persons)  # its weights depend on labels, those of `rows` do not
-    add_over_cells(exact, found.groups, found.weights, 0)
-    budget.remaining -= 2 * UNITS / Fraction(scale)
-    noisy = _cut(add_laplace(exact, scale)).reshape(counts.size, size)
-    return GroupSums(
-        "histograms", noisy, scale, counts, rows.group_weights(), np.broadcast_to(ends, (counts.size, size, 2))
-    )
+    exact = np.zeros(
+        (counts.size, size + 1), np.int64
+    )  # the last cell is for labels that are not counted, but have a part of the weight
+    places = rows.codes * (size + 1) + np.where(cells < 0, size, cells)
+    found = Rows.of(places, rows.persons)  # its weights depend on labels, those of `rows` do not
+    add_over_cells(exact.reshape(-1), found.groups, found.weights, 0)
+    budget.remaining -= KINDS[kind] / Fraction(scale)
+    noisy = _cut(add_laplace(exact[:, :size].reshape(-1), scale)).reshape(counts.size, size)
+    return GroupSums(kind, noisy, scale, counts, rows.group_weights(), np.broadcast_to(ends, (counts.size, size, 2)))
 
 
 def _cut(noisy: NDArray[np.int64]) -> NDArray[np.int64]:

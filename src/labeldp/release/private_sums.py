@@ -44,6 +44,7 @@ _WORDS = {
     "signs": "sums against signs",
     "numbers": "sums by group",
     "histograms": "histograms by group",
+    "hits": "counts of one of two classes",
 }
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 

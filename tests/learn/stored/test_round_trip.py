@@ -216,7 +216,7 @@ def test_what_could_not_be_loaded_safely_is_refused_when_it_is_saved(model, reas
 
 def test_what_is_no_regressor_is_refused_when_it_is_saved():
     for model in (LogisticRegression().fit(X, Y > 100), StandardScaler().fit(X), "text", None):
-        with pytest.raises(NotStorable, match="no regressor"):
+        with pytest.raises(NotStorable, match="is not a regressor"):
             to_bytes(model)
 
 

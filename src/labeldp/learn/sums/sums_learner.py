@@ -2,10 +2,12 @@
 
 1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
 2. A coarse look at every column: a few signed sums, 12 % of the rest.
-3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
-   column with many cells matters, signed sums elsewhere.
-4. Where features explain much, step 3 is done twice, and its sums are those of residuals: labels less what the sums so far predict.
-   They lie in a narrower range, so that their sums need less noise.
+3. The plan of least expected error, with 30 % of what is left: sums over whole partitions where a column with many cells matters, signed
+   sums elsewhere.
+4. Pairs of the columns that seem to matter join in, and such a plan is asked for the rest.
+
+Where features explain much, steps 3 and 4 sum residuals: labels less what the sums so far predict. These lie in a narrower range, so that
+their sums need less noise.
 
 All sums are then inferred jointly (`labeldp.learn.sums.inference`). Labels are seen through `SumQueries` alone, so that everything here
 is post-processing, and a mistake here costs accuracy but no privacy.
@@ -44,7 +46,7 @@ from labeldp.release.sum_queries import SumQueries
 COARSE = Fraction(12, 100)
 """The share of the remaining ε for the coarse look."""
 MIDDLE = Fraction(3, 10)
-"""The share of what then remains for the first sums of residuals, if there are any."""
+"""The share of what then remains for the sums before pairs are chosen."""
 MOST_LEFT = 0.7
 """Residuals are summed if features leave at most this share of the label's variance."""
 REACH, WIDER = 1.5, 0.7
@@ -68,6 +70,9 @@ PAIR_SIGNS = 10
 """The number of signs of each of two columns that are multiplied."""
 PAIR_SHARE = 0.15
 """A pair is expected to have this share of the product of its columns' variances, over the variance of all columns."""
+PAIRED_CLASSES = 5000.0
+"""Two classes have pairs only if records·ε²·(variance of a label) is at least this. Sums over pairs know columns less finely, where a rare class may be decided, and
+effects that add up on the logarithm of the odds are pairs on the scale of the sums, so that pairs are asked for too often."""
 LEAST_PAIR = 1e-5
 """A pair is expected to have at least this share of the label's variance."""
 
@@ -100,21 +105,23 @@ class SumsLearner:
         evidence = Evidence(queries.records, found.mean, shares)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
-        pairs = self._all_pairs()
+        worth = queries.records * float(queries.remaining) ** 2 * found.variance
+        paired = not two_classes(queries.domain) or worth >= PAIRED_CLASSES
+        pairs = self._all_pairs() if paired else []
         if pairs:
             candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
         belief = prior_belief(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
         belief, found = inferred(evidence, looked, queries.domain)
-        if not pairs and (pairs := self._pairs(belief, found.variance)):
+        subtract_expected(queries, evidence, belief, looked)
+        middle = queries.remaining * MIDDLE
+        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, middle)), middle)
+        belief, found = inferred(evidence, looked, queries.domain)
+        subtract_expected(queries, evidence, belief, looked)
+        if paired and not pairs and (pairs := self._pairs(belief, found.variance)):
             candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
-        if subtract_expected(queries, evidence, belief, looked):
-            part = queries.remaining * MIDDLE
-            self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, part)), part)
-            belief, found = inferred(evidence, looked, queries.domain)
-            subtract_expected(queries, evidence, belief, looked)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
         belief, found = inferred(evidence, looked, queries.domain)
@@ -247,14 +254,14 @@ def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Pos
     return belief, found
 
 
-def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior, found: LabelRange) -> bool:
+def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior, found: LabelRange) -> None:
     """Sum residuals from now on, if features explain so much that these lie in a clearly narrower range than labels.
 
     The variance of a label less its posterior mean is that of the label less that of the posterior mean.
     """
     domain = queries.domain
-    if not found.is_known(domain):
-        return False
+    if two_classes(domain) or not found.is_known(domain):
+        return
     lower, upper = (domain.lower + domain.step * end for end in found.clip)
     link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
     expected = np.clip(link.mean(base + evidence.total(belief.effects(evidence))), lower, upper)
@@ -262,18 +269,21 @@ def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior
     deviations = REACH + WIDER * np.log10(max(1.0, evidence.records * float(queries.remaining) / 1e4))
     reach = int(deviations * np.sqrt(left * found.variance) / domain.step)
     width = queries.clipped[1] - queries.clipped[0]
-    if left > MOST_LEFT or not 1 <= 2 * reach <= width:
-        return False
-    units = np.rint((expected - domain.lower) / domain.step).astype(np.int64)
-    queries.subtract(units, reach)
-    evidence.expected = np.asarray(domain.lower + domain.step * units, np.float64)
-    return True
+    if left <= MOST_LEFT and 1 <= 2 * reach <= width:
+        units = np.rint((expected - domain.lower) / domain.step).astype(np.int64)
+        queries.subtract(units, reach)
+        evidence.expected = np.asarray(domain.lower + domain.step * units, np.float64)
+
+
+def two_classes(domain: Domain) -> bool:
+    """Whether labels have two values."""
+    return domain.whole and domain.count == 2
 
 
 def links_for(found: LabelRange, domain: Domain) -> list[Link]:
     """The links to try besides the identity: for two classes the logit alone."""
     width = domain.step * (found.clip[1] - found.clip[0])
-    bounded = Link("logit", found.lower, width, classes=domain.whole and domain.count == 2)
+    bounded = Link("logit", found.lower, width, classes=two_classes(domain))
     if bounded.classes:
         return [bounded]
     return [Link("log", found.lower), bounded] if found.is_known(domain) else []

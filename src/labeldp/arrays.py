@@ -156,7 +156,7 @@ def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
     """The position of each way to write a class. True and 1 are the same key, and so are False and 0."""
     known: dict[Any, int] = {text: place for place, text in enumerate(classes)}
     for place, text in enumerate(classes):
-        number = _BOOLEANS.get(text.lower(), int(text) if text.lstrip("-").isdecimal() else None)
+        number = (_BOOLEANS | _ANSWERS).get(text.lower(), int(text) if text.lstrip("-").isdecimal() else None)
         if number is not None:
             known.setdefault(number, place)
     if len(classes) == 2 and not known.keys() & {0, 1}:
@@ -168,6 +168,8 @@ def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
 
 
 _BOOLEANS = {"false": 0, "true": 1}
+_ANSWERS = {"no": 0, "yes": 1, "n": 0, "y": 1}
+"""Names of classes that say which of them True is, in whichever order they are named."""
 
 
 def _position(label: Any, known: dict[Any, int]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -128,12 +129,12 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def percent(share: float) -> str:
-    """Return a share in percent, never rounded to certainty.
+def percent(share: float | Fraction) -> str:
+    """Return a share in percent, never rounded to certainty, nor to the 50 % of someone who knows nothing.
 
     Parameters
     ----------
-    share : float
+    share : float or Fraction
         From 0 to 1.
 
     Returns
@@ -143,11 +144,11 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> from labeldp.formatting import percent
-    >>> percent(0.731), percent(0.99966)
-    ('73 %', '99.97 %')
+    >>> percent(0.731), percent(0.99966), percent(0.5025)
+    ('73 %', '99.97 %', '50.2 %')
     """
     for digits in range(6):
-        text = f"{100 * share:.{digits}f}"
-        if 0 < float(text) < 100 or share in {0.0, 1.0}:
+        text = f"{float(100 * share):.{digits}f}"
+        if share in {0, 0.5, 1} or (0 < float(text) < 100 and float(text) != 50):
             return f"{text} %"
-    return "nearly 0 %" if share < 0.5 else "nearly 100 %"
+    return f"nearly {round(2 * share) * 50} %"

@@ -82,12 +82,19 @@ def test_the_card_says_that_the_labels_name_is_in_the_message(private):
 
 @pytest.mark.parametrize(
     ("epsilon", "most", "least"),
-    [("0.1", "52 %", "48 %"), ("1", "73 %", "27 %"), ("2", "88 %", "12 %"), ("8", "99.97 %", "0.03 %")],
+    [
+        ("0.01", "50.2 %", "49.8 %"),
+        ("0.1", "52 %", "48 %"),
+        ("40", "nearly 100 %", "nearly 0 %"),
+        ("1", "73 %", "27 %"),
+        ("2", "88 %", "12 %"),
+        ("8", "99.97 %", "0.03 %"),
+    ],
 )
 def test_the_card_says_epsilon_in_words(epsilon, most, least):
     """The numbers are e^ε / (1 + e^ε) and 1 / (1 + e^ε)."""
     card = card_text(LabelRandomizer(epsilon, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1.0]), HEADER)
-    assert f"**50 % becomes at most {most}**, and at least {least}." in card
+    assert f"**50 % becomes at most {most}**, and at least {least} (rounded)." in card
 
 
 def test_the_card_lists_the_facts_of_the_release(private):

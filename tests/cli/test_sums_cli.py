@@ -140,7 +140,7 @@ def test_the_answer_is_sums_ids_and_a_card(answered):
     assert "ε = 2" in card
     assert "'c0'" in card
     assert f"- **Records:** {ROWS:,}\n- **Labels:** from 0 to 400\n- **Unit of privacy:** one record" in card
-    assert "**50 % becomes at most 88 %**, and at least 12 %." in card
+    assert "**50 % becomes at most 88 %**, and at least 12 % (rounded)." in card
 
 
 def test_the_order_of_ids_in_an_answer_is_that_of_no_file(run, world, asked):

@@ -249,7 +249,7 @@ def test_the_cards_of_scores_and_reports_state_the_facts(files, monkeypatch):
             "- **Labels:** from 0 to 400",
             "- **Unit of privacy:** one record with its label",
         ]
-        assert "**50 % becomes at most 73 %**, and at least 27 %." in card
+        assert "**50 % becomes at most 73 %**, and at least 27 % (rounded)." in card
 
 
 def test_nothing_depends_on_labels_but_the_noisy_sums(files, monkeypatch):

@@ -245,3 +245,12 @@ def test_pairs_of_columns_are_asked_for_only_where_records_and_epsilon_allow():
     assert model.estimator_.pairs
     assert roc_auc_score(product, model.predict_proba(X)[:, 1]) > 0.85
     assert not LabelDPClassifier(epsilon=0.5, method="sums").fit(X, product).estimator_.pairs
+
+
+@pytest.mark.parametrize("names", [["stayed", "came back"], ["yes", "no"]])
+def test_true_is_the_second_class_unless_the_names_say_which(names):
+    """In the order of the user: `classes_` is sorted."""
+    y = np.arange(600) % 10 == 0
+    model = LabelDPClassifier(epsilon=20, classes=names, method="labels").fit(np.zeros((600, 1)), y)
+    rates = dict(zip(model.classes_.tolist(), model.predict_proba(np.zeros((1, 1)))[0], strict=True))
+    assert rates["yes" if "yes" in names else "came back"] < 0.5

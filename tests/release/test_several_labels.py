@@ -204,6 +204,23 @@ def test_messages_that_share_persons_take_the_same_batches_only(party):
     assert set(all_entries(party, owners, others).values()) == {1}
 
 
+def test_a_batch_that_was_begun_in_a_message_is_finished_before_the_next(party, monkeypatch):
+    """A kill after the file of the second message is in place, and before its manifest."""
+    party.run()
+    first, owners = later(party, "first.parquet", ROWS, PERSONS, PERSONS + 60)
+    second, others = later(party, "second.parquet", ROWS + 300, PERSONS, PERSONS + 120)
+    add(party, first, "amount")
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.apply.replace_file", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            add(party, first, "days")
+    with pytest.raises(InvalidInput, match="do not have the same batches"):
+        add(party, second, "amount")
+    assert set(add(party, first)) == {"days"}
+    add(party, second)
+    assert set(all_entries(party, owners, others).values()) == {1}
+
+
 def test_an_outdated_key_file_is_noticed_by_the_other_messages(party):
     party.run()
     old = (party.folder / "key").read_bytes()

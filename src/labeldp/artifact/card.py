@@ -83,7 +83,7 @@ class Card:
 {facts}
 
 **ε in words.** Suppose that a reader knows all other {"persons" if of_persons else "records"} and considers some statement about {whose} 50 % likely.
-After reading {self.name}, **50 % becomes at most {percent(float(factor / (1 + factor)))}**, and at least {percent(float(1 / (1 + factor)))}.
+After reading {self.name}, **50 % becomes at most {percent(factor / (1 + factor))}**, and at least {percent(1 / (1 + factor))} (rounded).
 
 **Exactly.** Together, all parts of the release are **ε-label differentially private with ε = {rounded_up(self.epsilon)}{each}**: replacing {"all labels of one person by any other valid labels" if of_persons else "one record's label by any other valid label"}
 changes the probability of any result of any computation by a factor of at most e^ε = {rounded_up(factor, 4)}.
@@ -155,8 +155,9 @@ over rows."""
 _NOT_PROTECTED = """\
 - What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - {}
-- That the data were valid. Labels outside the bounds were moved to the nearest bound. A release is refused if labels are invalid or
-  too many of them lie outside the bounds, so the existence of this release reveals that it was not refused."""
+- That the data were valid. Labels outside the bounds were moved to the nearest bound. A release is refused if labels are invalid, if
+  too many of them lie outside the bounds, or, for private classes, if one of the named classes does not occur. So the existence of this
+  release reveals that it was not refused."""
 
 _ROWS = "**Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε."
 _OWNERS = "**Which rows exist and whom they belong to.** If the rows of one person have two names in that column, they count as two persons."

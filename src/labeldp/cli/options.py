@@ -124,6 +124,10 @@ def domain_of(
     if classes is not None:
         if any(given is not None for given in (lower, upper, cells, integers, unit)):
             raise InvalidInput("classes have no bounds: leave out --lower, --upper, --cells, --integers and --unit")
+        if "=" in classes:
+            raise InvalidInput(
+                "--classes are plain names, such as no,yes. With several labels they are those of the labels without --bounds"
+            )
         return Domain.of_classes(comma_list(classes))
     if integers is not None:
         if lower is not None or upper is not None or cells is not None:

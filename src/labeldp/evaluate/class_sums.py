@@ -447,7 +447,7 @@ class ClassFigures:
         """The standard deviation over records or persons: too large rather than too small by the noise, and never impossible."""
         spread = self.sums.spread
         square, noise = spread.means[self.place, place], spread.means_variance[self.place, place]
-        return math.sqrt(float(np.clip(square - mean**2, 0, spread.ends[self.place, place, 1])) + math.sqrt(noise))
+        return math.sqrt(float(np.clip(square - mean * mean, 0, spread.ends[self.place, place, 1])) + math.sqrt(noise))
 
     def _apart_deviation(self, which: int, model: int) -> float:
         mean = self._linear(self._apart(which, model)).value
@@ -534,7 +534,7 @@ class ClassFigures:
         noise = self.sums.bins[model].variance / UNITS**2
         for of, records, size, mean, value in self._bin_rows(model):
             if size > 0:
-                found = Linear(value / size, np.ones(1), np.array([[noise / size**2]]))
+                found = Linear(value / size, np.ones(1), np.array([[noise / (size * size)]]))
                 yield CalibrationBin(names[of], records, mean, share_figure(found, size))
 
 

@@ -192,4 +192,8 @@ def held_out_error(
 def _predictions(model: Any, X: Any) -> Floats:
     if not callable(getattr(model, "predict", None)):
         raise InvalidInput(f"model must be a fitted regressor with predict(X), got {type(model).__name__}")
+    if callable(getattr(model, "predict_proba", None)):
+        raise InvalidInput(
+            "a classifier answers classes, and these figures are of numbers: write its probabilities to a file and use labeldp.score"
+        )
     return label_array(model.predict(X), "predictions")

@@ -270,7 +270,7 @@ class GroupFigures:
         assert self.spread is not None, "only the first sums are asked for without it"
         square, noise = self.spread.means[self.place, place], self.spread.means_variance[self.place, place]
         most = self.spread.ends[self.place, place, 1]
-        return math.sqrt(float(np.clip(square - mean**2, 0, most)) + math.sqrt(noise))
+        return math.sqrt(float(np.clip(square - mean * mean, 0, most)) + math.sqrt(noise))
 
     def _apart_deviation(self, model: int) -> float:
         found = self._linear(self._apart(model)).value

@@ -156,6 +156,8 @@ class Score(Figures):
             one.means.shape[2:] != (len(classes),) for one in self.sums
         ):
             raise InvalidInput("the sums of a score do not fit its classes")
+        if self.persons is not None and not 1 <= self.persons <= self.records:
+            raise InvalidInput("a score has more persons than records")
         for part in (part for one in self.sums for part in one.parts):
             part.check_unit(self.persons)
         self.proof().require()
@@ -669,7 +671,6 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
             clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
             own, predictions = ((one - domain.lower) / width for one in (within, predictions))
         else:
-            domain.require_every_class(np.bincount(own.astype(np.int64), minlength=domain.count))
             places = _by_class(columns, domain.classes, sent.path)
             predictions, moved = _probabilities(predictions[:, rows], places, domain.count, sent.path)
             for share in self._shares:

@@ -213,11 +213,12 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
                 "Unknown label type: y has numbers that are not whole. Give the class of each record, not probabilities; "
                 "LabelDPRegressor learns numbers"
             )
-        found = _named(self.classes) if self.classes is not None else _occurring(flat)
-        labels = _domain(found).check(flat)
-        _domain(found).require_every_class(np.bincount(labels.astype(np.int64), minlength=len(found)))
-        self._found = found
-        return np.array(_domain(found).classes)[labels.astype(np.int64)]
+        named = _named(self.classes) if self.classes is not None else _occurring(flat)
+        domain = _domain(named)  # in the order of the user, for whom True may be the second
+        places = domain.check(flat).astype(np.int64)
+        domain.require_every_class(np.bincount(places, minlength=len(named)))
+        self._found = np.sort(named)
+        return np.array(domain.classes)[places]
 
     def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: Any) -> Method:
         if len(self._found) == 2:
@@ -295,7 +296,7 @@ class _FitByRate:
 
 
 def _named(classes: Any) -> NDArray[Any]:
-    """The classes that a user names, sorted."""
+    """The classes that a user names, in that order."""
     if isinstance(classes, str) or not isinstance(classes, (Sequence, np.ndarray)):
         raise InvalidInput(f'classes must be a list, such as ["no", "yes"], got {described(classes)}')
     found = np.array(list(classes))
@@ -303,7 +304,7 @@ def _named(classes: Any) -> NDArray[Any]:
         raise InvalidInput("classes must be a list of text, of numbers or of booleans")
     if len(np.unique(found)) < len(found):
         raise InvalidInput("two classes are the same: name each class once")
-    return np.sort(found)
+    return found
 
 
 def _occurring(labels: NDArray[Any]) -> NDArray[Any]:

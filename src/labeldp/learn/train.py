@@ -315,6 +315,8 @@ def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, A
     if within is None:
         return None
     names = {"label": message.header.label_column, "id": id_column}
+    if message.header.persons is not None:
+        names["person"] = message.header.persons.column
     return {"epsilon": float(epsilon), "within": within * width**2, **names}
 
 

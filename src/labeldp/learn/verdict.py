@@ -122,7 +122,7 @@ def _is_clear(r2: dict[str, float | None]) -> bool:
 def _score_lines(facts: dict[str, Any]) -> list[Line]:
     """What a score would cost and tell, with the command of the labels party."""
     asked, (low, high) = facts["score"], facts["bounds"]
-    names = " ".join(f"--{name} {shlex.quote(asked[name])}" for name in ("label", "id"))
+    names = " ".join(f"--{name} {shlex.quote(asked[name])}" for name in ("label", "id", "person") if name in asked)
     return [
         (
             "score",

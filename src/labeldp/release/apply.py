@@ -463,7 +463,8 @@ def _shared_batches(message: Message, kept: KeptRelease, keys: KeyFile, scanned:
         there = _digests(read_manifest(folder, LABELS)[0])
         if there not in (other.parts, (*other.parts, other.pending_part)):
             raise InvalidInput(_other_copy(folder, keys.path, len(there), len(other.parts)))
-        if other.batches[: len(before)] != before or other.batches[len(before) :] not in ((), now[-1:]):
+        done = other.batches if other.pending is None else other.batches[:-1]
+        if done[: len(before)] != before or other.batches[len(before) :] not in ((), now[-1:]):
             raise InvalidInput(
                 f"the messages next to {message.path} do not have the same batches: {folder} has or needs another one. Apply the same file, with "
                 "the same persons and ids, to all of them before the next one"

@@ -84,7 +84,8 @@ class HeldLabels:
 
         The differences are those of the labels as they were before the first call, however often this is called.
         """
-        if not isinstance(reach, (int, np.integer)) or not 1 <= 2 * reach <= self.upper - self.lower:
+        whole = isinstance(reach, (int, np.integer)) and not isinstance(reach, bool)
+        if not whole or not 1 <= 2 * int(reach) <= self.upper - self.lower:
             raise InvalidInput(
                 f"residuals are clipped to a range that is narrower than that of the labels, of 2 to {self.upper - self.lower:,} units: "
                 f"reach is half of it, got {described(reach)}"
@@ -92,12 +93,13 @@ class HeldLabels:
         if (
             expected.shape != self._labels.shape
             or expected.dtype != np.int64
-            or (abs(expected) >= self.domain.count).any()
+            or ((expected <= -self.domain.count) | (expected >= self.domain.count)).any()
         ):
             raise InvalidInput(f"give a whole number of units within the grid for each of the {self.records:,} labels")
-        # As in `clip`: an interrupt in between leaves noise that is too wide.
+        # As in `clip`: an interrupt in between leaves noise that is too wide. Histograms are refused from the first line on.
+        self.residuals = True
         self.units = np.clip(self._labels - expected, -int(reach), int(reach))
-        self.residuals, self.lower, self.upper = True, -int(reach), int(reach)
+        self.lower, self.upper = -int(reach), int(reach)
 
     def histogram(self, parts: int) -> Integers:
         """The number, or the weight, of labels in each of `parts` equal parts of the grid."""

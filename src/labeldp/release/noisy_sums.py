@@ -57,6 +57,7 @@ class Weighting:
         owned = np.bincount(persons)
         each = cls.weight_for(int(owned.max()))
         weights = (each // owned)[persons]
+        weights.flags.writeable = False
         return cls(owned.size, each, int(weights.sum())), weights
 
     @staticmethod

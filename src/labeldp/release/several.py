@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labeldp.artifact.description import Header, read_description
 from labeldp.artifact.manifest import MANIFEST
 from labeldp.artifact.reader import Message
 from labeldp.budget import exact_epsilon
@@ -25,6 +26,7 @@ from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import LabelRelease, ReleaseOutcome, Sharing, run_release
 from labeldp.release.ledger import Ledger
 from labeldp.release.randomizer import LabelRandomizer
+from labeldp.release_kind import LABELS
 from labeldp.tables.files import Phase
 
 MOST_WEIGHT = 100
@@ -202,7 +204,7 @@ def apply_several(
     folder = Path(messages)
     parts = {label: folder / label for label in shared_labels(folder)}
     with KeyFile.use(Path(key_file)) as keys:
-        kept = {label: keys.find(Message.open(place).header.release) for label, place in parts.items()}
+        kept = {label: keys.find(_header(place).release) for label, place in parts.items()}
         behind = {
             label: 0 if one is None else len(one.batches) - (one.pending is not None) for label, one in kept.items()
         }
@@ -216,11 +218,16 @@ def apply_several(
 
 def shared_labels(folder: Path) -> tuple[str, ...]:
     """Return the labels of the messages in a folder, if they share the persons. Raise `InvalidInput` for other folders."""
-    found = next((place.parent for place in sorted(folder.glob(f"*/{MANIFEST}"))), None)
-    persons = None if found is None else Message.open(found).header.persons
+    found = next((place.parent for place in sorted(folder.glob(f"[!.]*/{MANIFEST}"))), None)
+    persons = None if found is None else _header(found).persons
     if persons is None or not persons.shared:
         raise InvalidInput(f"{folder} is not a message, nor a folder with messages of several labels: check the path")
     return persons.shared
+
+
+def _header(folder: Path) -> Header:
+    """Return what a message says of itself, also if a run was killed before it listed its batch. `apply` checks all of it later."""
+    return read_description(folder / LABELS.description)[1]
 
 
 def _read_all(jobs: list[LabelRelease], phase: Phase) -> list[int]:

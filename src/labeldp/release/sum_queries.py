@@ -230,9 +230,11 @@ class SumQueries(ReprMixin):
             raise InvalidInput(
                 f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
             )
-        if self._held.residuals:
-            raise InvalidInput("a histogram counts labels, and residuals are summed now: ask for it before subtract")
         with self._alone():
+            if self._held.residuals:
+                raise InvalidInput(
+                    "a histogram counts labels, and residuals are summed now: ask for it before subtract"
+                )
             return self._keep("histogram", (int(parts),), histogram_counts(self._held, int(parts)), epsilon)
 
     def over_cells(self, codes: Any, cells: Any, epsilon: Epsilon) -> Answer:

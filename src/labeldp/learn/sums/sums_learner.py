@@ -21,6 +21,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
@@ -98,8 +99,12 @@ class SumsLearner:
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
+    @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
     def learn(self, queries: SumQueries, found: LabelRange | None = None) -> SumsModel:
-        """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already."""
+        """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already.
+
+        Matrices are so small that several threads mostly wait for each other.
+        """
         looked = found = first_look(queries) if found is None else found
         shares = None if queries.weights is None else queries.weights / queries.weight
         evidence = Evidence(queries.records, found.mean, shares)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 METHODS = ("labels", "paper", "sums")
 
+TELLING = 0.5
+"""A score tells something if its interval reaches at most this share of the error to each side."""
+
 
 def advise(
     lower: Lower = None,
@@ -231,9 +234,10 @@ def _show_foreseen(advice: Advice) -> None:
     )
     best = advice.recommended
     if best is not None and (each := advice.foreseen[advice.outlooks.index(best)]).r2 is None and each.score_epsilon:
-        out.print(
-            f"At ε = {best.epsilon:g} private labels alone will not show that the model is good: keep ε = {each.score_epsilon:g} for a score."
-        )
+        keep = f"keep ε = {each.score_epsilon:g} for a score"
+        if each.score_share is not None and each.score_share > TELLING:
+            keep = f"a score that does costs about ε = {each.score_epsilon * each.score_share / TELLING:.2g}"
+        out.print(f"At ε = {best.epsilon:g} private labels alone will not show that the model is good: {keep}.")
 
 
 def _whom(advice: Advice) -> str:

@@ -312,7 +312,8 @@ def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, A
         return None
     width = domain.upper - domain.lower
     within = score_within(np.clip((predictions - domain.lower) / width, 0, 1), epsilon, predictions.size)
-    if within is None:
+    prior = message.mechanism.prior
+    if within is None or (prior is not None and within * width**2 > prior.variance):  # it would tell nothing
         return None
     names = {"label": message.header.label_column, "id": id_column}
     if message.header.persons is not None:

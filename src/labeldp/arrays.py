@@ -169,7 +169,7 @@ def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
 
 _BOOLEANS = {"false": 0, "true": 1}
 _ANSWERS = {"no": 0, "yes": 1, "n": 0, "y": 1}
-"""Names of classes that say which of them True is, in whichever order they are named."""
+"""Class names that say which class True is, in any order."""
 
 
 def _position(label: Any, known: dict[Any, int]) -> float:

@@ -17,7 +17,7 @@ MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
 
 MIN_EPSILON = Fraction(1, 10**9)
-"""Below this a release is useless: 1/ε² records show no more of a label than one record at ε = 1, and nobody has 10^18."""
+"""Below this a release is useless: 1/ε² records tell as much as one record at ε = 1, which would be 10^18 records."""
 
 MAX_DIGITS = 300
 """The most digits that the denominator of a given ε may have."""

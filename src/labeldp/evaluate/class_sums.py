@@ -539,7 +539,7 @@ class ClassFigures:
 
 
 def share_figure(found: Linear, size: float) -> HeldOutFigure:
-    """Return the share of a class among so many records or persons. Its variance by sampling is that of a share a little nearer to one half."""
+    """Return the share of a class. Its sampling variance is that of a share slightly nearer to one half."""
     share = (np.clip(found.value, 0, 1) * size + 2) / (size + 4)
     one = figure(found, float(share * (1 - share)) / size, least=0.0)
     lower, upper = min(1.0, one.lower), min(1.0, one.upper)

@@ -153,7 +153,7 @@ def _designed(models: ModelErrors, labels: Prior, epsilon: Fraction, records: in
 
 
 def _spread_out(expected: Floats, records: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
-    """Return the places of so many records in a table of probabilities, row by row: no sum of them is off by more than a half."""
+    """Distribute records over the cells of a table of probabilities, row by row. No running sum is off by more than half a record."""
     ends = np.rint(np.cumsum(expected.ravel()) * (records / expected.sum())).astype(np.int64)
     rows, codes = np.divmod(np.repeat(np.arange(expected.size), np.diff(ends, prepend=0)), expected.shape[1])
     return rows, codes.astype(np.uint32)

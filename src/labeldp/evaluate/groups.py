@@ -251,7 +251,7 @@ def _same_figures(file: Path, table: pa.Table) -> bool:
 
 
 def figures_card(name: str, intro: str, domain: Domain, records: int, proof: SumsProof, persons: int | None) -> Card:
-    """Return the card of figures that follow from noisy sums, of so many persons if ε is for each of them."""
+    """Return the card of figures that follow from noisy sums. `persons` is their number, if ε is for each person."""
     costs = "\n".join(f"- {line}" for line in proof.lines)
     return Card(
         f"this {name}",

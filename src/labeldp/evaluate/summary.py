@@ -164,7 +164,7 @@ def _drifted(codes: NDArray[Any], first: int, outputs: int) -> bool:
 
 
 def made_assumptions(private: PrivateLabels, assume: Collection[str], records: int | None = None) -> list[str]:
-    """Return the names of the accepted assumptions that make a difference for these labels of a message with so many records."""
+    """Return the names of the accepted assumptions that matter for these labels of a message with this number of records."""
     counts = usable_counts(private.mechanism, len(private), uncounted=True)
     matters = {
         TAILS: bool(LabelPieces.of(private.mechanism).tails()),

@@ -187,7 +187,7 @@ def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
 
     skops takes a node whose id it has seen for the first node with that id, and does not look at what else is written there.
     Files that it wrote have the whole value at each place. If all do, what is written is what is read. Otherwise a short index
-    can represent a model of any size, and a node can come from a place where nobody expects it.
+    can represent a model of any size, and a node can come from an unexpected part of the file.
     """
     forms: dict[Any, int] = {}
     known: dict[int, int] = {}

@@ -22,7 +22,7 @@ from labeldp.cli.options import (
     SignKey,
     SparkConf,
 )
-from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped_of, note_left_out, outcome_record
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
@@ -122,7 +122,7 @@ def apply(
                 phase=phase,
             )
         for outcome in outcomes.values():
-            note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
+            note_clipped_of(outcome, out_of_range, quiet=quiet)
         if as_json:
             print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
         elif not quiet:
@@ -139,7 +139,7 @@ def apply(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
+    note_clipped_of(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

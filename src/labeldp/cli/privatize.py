@@ -36,7 +36,7 @@ from labeldp.cli.options import (
     Upper,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped_of, note_left_out, outcome_record
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def privatize(
                 phase=phase,
             )
         for outcome in outcomes.values():
-            note_clipped(outcome.clipped, outcome.records + outcome.left_out, out_of_range, quiet=quiet)
+            note_clipped_of(outcome, out_of_range, quiet=quiet)
         if as_json:
             print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
         elif not quiet:
@@ -268,7 +268,7 @@ def privatize(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
+    note_clipped_of(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

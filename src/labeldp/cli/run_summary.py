@@ -68,6 +68,12 @@ def for_each(persons: int | None) -> str:
     return "" if persons is None else " for each person"
 
 
+def note_clipped_of(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
+    """Tell how many labels of a release were clipped, among all that were read."""
+    read = outcome.records + outcome.already_held + outcome.left_out
+    note_clipped(outcome.clipped, read, out_of_range, quiet=quiet)
+
+
 def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
     """The outcome for `--json`."""
     mechanism = outcome.mechanism

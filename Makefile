@@ -2,6 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
+# Some machines turn bytecode files off, and every test process would compile every file again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:            ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

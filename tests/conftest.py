@@ -67,6 +67,13 @@ def seeded_by(name, node):
     return nullcontext() if node.get_closest_marker("os_randomness") else seeded_draws(seed_of(name))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Seed what a module draws while it is imported."""
+    with seeded_draws(seed_of(collector.nodeid)):
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
 def seeded(request):
     with seeded_by(request.node.nodeid, request.node):

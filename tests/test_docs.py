@@ -102,10 +102,15 @@ def commands(page):
     return [shlex.split(line, comments=True) for line in shown if re.match(r"labeldp [a-z]", line)]
 
 
+@pytest.fixture(scope="module")
+def command_line():
+    return get_command(app)
+
+
 @named(PAGES)
-def test_every_command_and_option_exists(page):
+def test_every_command_and_option_exists(page, command_line):
     for words in commands(page):
-        command, rest = get_command(app), words[1:]
+        command, rest = command_line, words[1:]
         while hasattr(command, "commands") and rest:
             assert rest[0] in command.commands, " ".join(words)
             command = command.commands[rest.pop(0)]

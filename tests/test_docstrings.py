@@ -79,6 +79,7 @@ def public_methods(cls):
 PUBLIC = public_objects()
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     """Examples of public objects start with no names at all, as a reader does; others know their own module."""

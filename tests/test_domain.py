@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
+from sklearn.linear_model import Ridge
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer
 from labeldp.arrays import label_array
@@ -176,7 +177,7 @@ def test_one_label_alone_is_never_refused():
         lambda labels: Laplace((0, 10), 1).randomize(labels),
         lambda labels: private_prior(labels, (0, 10), 1),
         lambda labels: LabelDPRegressor(domain=(0, 10)).fit(labels[:, None], labels),
-        lambda labels: LabelDPRegressor(domain=(0, 10), method="labels").fit(labels[:, None], labels),
+        lambda labels: LabelDPRegressor(Ridge(), domain=(0, 10)).fit(labels[:, None], labels),
         lambda labels: SumQueries(labels, 1, (0, 10)),
     ],
     ids=["randomize", "fit", "mechanism", "float mechanism", "prior", "regressor", "regressor by labels", "sums"],

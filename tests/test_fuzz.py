@@ -32,10 +32,10 @@ def executions(printed):
     return int(re.search(r"^all +([\d,]+)", printed, re.MULTILINE)[1].replace(",", ""))
 
 
-def test_hundreds_of_corrupted_files_find_nothing(tmp_path):
-    code, printed = fuzz(tmp_path, "--executions", 150, "--seed", 1, "--readers", CHEAP)
+def test_corrupted_files_find_nothing(tmp_path):
+    code, printed = fuzz(tmp_path, "--executions", 60, "--seed", 1, "--readers", CHEAP)
     assert code == 0, printed
-    assert executions(printed) == 150
+    assert executions(printed) == 60
 
 
 @pytest.mark.slow

@@ -32,10 +32,10 @@ def message(tmp_path_factory):
 
 
 def test_the_figures_are_those_of_the_library(run):
-    code, out, err = run(*BASE, *SHAPE, "--json")
+    code, out, err = run(*BASE, *SHAPE, "--epsilon", "0.5,2", "--json")
     assert (code, err) == (0, "")
-    found, advice = json.loads(out), advise((0, 400), 50_000, shape=SHAPE[1])
-    assert [row["epsilon"] for row in found["predictions"]] == [0.25, 0.5, 1, 2, 4, 8]
+    found, advice = json.loads(out), advise((0, 400), 50_000, shape=SHAPE[1], epsilons=[0.5, 2])
+    assert [row["epsilon"] for row in found["predictions"]] == [0.5, 2]
     for row, outlook in zip(found["predictions"], advice.outlooks, strict=True):
         assert row["labels"]["mse"] == pytest.approx(outlook.labels.mse)
         assert row["paper"]["r2"] == pytest.approx(outlook.paper.r2)
@@ -139,7 +139,7 @@ def test_tables_and_sentences_fit_a_narrow_screen(run, monkeypatch, tmp_path):
     monkeypatch.setattr(console, "out", screen)
     monkeypatch.setattr(import_module("labeldp.cli.advise"), "out", screen)
     shown_too = ("--rows-per-person", "3", "--value", "200", "--plot", tmp_path / "advice.svg")
-    assert run(*BASE, *SHAPE, "--target-r2", "0.4", *shown_too)[0] == 0
+    assert run(*BASE, *SHAPE, "--target-r2", "0.4", "--epsilon", "0.5,2", *shown_too)[0] == 0
     assert (tmp_path / "advice.svg").stat().st_size > 1_000
     text = shown.getvalue()
     assert max(map(cell_len, text.splitlines())) <= width

@@ -61,8 +61,9 @@ def train(run, world, tmp_path, *more, fast=True):
     )
 
 
-def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
-    code, out, _ = train(run, world, tmp_path, "--json", fast=False)
+@pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_whole_way_from_message_to_predictions(run, world, tmp_path, fast):
+    code, out, _ = train(run, world, tmp_path, "--json", fast=fast)
     facts = json.loads(out)
     assert code == 0
     assert facts["target_values"] == "auto"
@@ -374,7 +375,7 @@ def rows(run, tmp_path, monkeypatch):
 def test_the_command_that_privatize_prints_works_without_an_id_column(run, rows):
     command = rows.splitlines()[-1].replace("FILE", "features.parquet").replace("MODEL", "model").split()
     assert command[:2] == ["labeldp", "train"]
-    code, out, errors = run(*command[1:], "--folds", 0)
+    code, out, errors = run(*command[1:], "--fast")
     assert code == 0, errors
     assert "labeldp predict model FILE --out" in out
     model = SavedModel.load("model")
@@ -387,7 +388,7 @@ def test_row_numbers_may_be_a_column_and_must_match(run, rows):
     table = pq.read_table("features.parquet")
     order = np.random.default_rng(0).permutation(3000)[:2500]
     pq.write_table(table.append_column("row", pa.array(np.arange(3000))).take(order), "some.parquet")
-    assert run("train", "message", "--features", "some.parquet", "--id", "row", "--out", "model", "--folds", 0)[0] == 0
+    assert run("train", "message", "--features", "some.parquet", "--id", "row", "--out", "model", "--fast")[0] == 0
     assert SavedModel.load("model").facts["records"] == 2500
     pq.write_table(table.slice(1), "short.parquet")
     code, _, errors = run("train", "message", "--features", "short.parquet", "--id", "row", "--out", "other")
@@ -402,7 +403,7 @@ def test_features_with_other_delimiters(run, rows, sign, more):
         columns = table if name == "features" else table.append_column("amount", table["x"])
         pa_csv.write_csv(columns, f"{name}.csv", pa_csv.WriteOptions(delimiter=sign))
     code, _, errors = run(
-        "train", "message", "--features", "features.csv", "--id", "row", "--out", "model", "--folds", 0, *more
+        "train", "message", "--features", "features.csv", "--id", "row", "--out", "model", "--fast", *more
     )
     assert code == 0, errors
     assert run("predict", "model", "features.csv", "--out", "predictions.parquet", *more)[0] == 0

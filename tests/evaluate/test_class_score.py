@@ -142,7 +142,13 @@ def test_replacing_a_label_moves_no_sum_by_more_than_its_sensitivity(monkeypatch
     assert before[-1].kind == ("hits" if classes == 2 else "histograms")
 
 
-@pytest.mark.parametrize(("n", "epsilon", "rate"), [(600, "1", -1.0), (1500, "2", -3.0), (600, "40", -1.0)])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "rate"),
+    [
+        (600, "1", -1.0),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1500, "2", -3.0), (600, "40", -1.0))),
+    ],
+)
 def test_intervals_cover(n, epsilon, rate):
     """200 groups with the same truth, all drawn at once. Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
     y, p = two(np.random.default_rng(5), 400_000, rate)

@@ -41,6 +41,7 @@ def test_the_intervals_of_train_and_score_are_as_wide_as_foreseen(tmp_path, reco
         assert foreseen.r2[1] == pytest.approx(r2["upper"], abs=0.2)
 
 
+@pytest.mark.slow
 def test_intervals_get_narrower_with_records_and_epsilon():
     by_epsilon = advise((0, 400), 50_000, shape=NORMAL, epsilons=[1, 4]).foreseen
     (more,) = advise((0, 400), 200_000, shape=NORMAL, epsilons=[1]).foreseen

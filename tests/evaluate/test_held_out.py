@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, LabelDPRegressor, Ledger, held_out_error
 from labeldp.evaluate import held_out_sums
 from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.learn import BoostingRegressor
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.release import group_sums
 from labeldp.release.sum_queries import SumQueries
@@ -193,7 +194,9 @@ def test_any_regressor_can_be_judged(kind):
     elif kind == "line":
         model = LinearRegression().fit(train, y[:4000])
     else:
-        model = LabelDPRegressor(epsilon=4, domain=domain, mechanism="rr-on-bins").fit(train, y[:4000])
+        model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=domain, mechanism="rr-on-bins").fit(
+            train, y[:4000]
+        )
     found = held_out_error(model, test, y[4000:], 4, domain)
     exact = truth(model.predict(test), y[4000:])
     assert found.gain.lower > 0

@@ -206,7 +206,14 @@ def test_an_untouched_prior_is_used_as_it_is():
     assert np.array_equal(ModelErrors(prior, 0.5, domain=BOUNDS).prior.values, prior.values)
 
 
-@pytest.mark.parametrize("domain", [Domain(0, 400), Domain.integers(0, 1), Domain.integers(0, 52), Domain(-1e5, 1e9)])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        Domain.integers(0, 1),
+        Domain(-1e5, 1e9),
+        *(pytest.param(domain, marks=pytest.mark.slow) for domain in (Domain(0, 400), Domain.integers(0, 52))),
+    ],
+)
 def test_advise_and_the_regressor_choose_the_same_method(domain):
     """For every number of records and every ε: both come from the same prediction."""
     epsilons = [0.01, 0.1, 0.5, 1, 1.8, 2.2, 2.6, 3, 4, 8, 40]

@@ -204,6 +204,7 @@ def test_an_error_that_depends_on_the_grid_is_that_of_compare_too():
     assert [row.model_error for row in rows] == pytest.approx([row.model_error for row in exact])
 
 
+@pytest.mark.slow
 def test_the_comparison_takes_the_share_that_features_explain():
     less, more = (compared(replace(WEEKS, explained=share), ("auto",))[0] for share in (0.2, 0.8))
     assert all(one.model_error > other.model_error for one, other in zip(less, more, strict=True))

@@ -45,7 +45,13 @@ TRUTHS = {
 }
 
 
-@pytest.mark.parametrize("loss", TRUTHS)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(loss, marks=pytest.mark.slow) if loss in ("pinball(0.1)", "gamma", "squared-log") else loss
+        for loss in TRUTHS
+    ],
+)
 def test_every_loss_is_close_to_the_answer_that_is_known(loss):
     model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=Domain(1, 400, 400), loss=loss).fit(X, Y)
     predictions = model.predict(X)
@@ -262,7 +268,7 @@ def test_a_public_prior_without_spread_is_no_obstacle():
     np.testing.assert_allclose(model.predict(X[:5]), 7.0)
 
 
-@pytest.mark.parametrize("zeros", [0.9, 0.95])
+@pytest.mark.parametrize("zeros", [0.95, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_a_mean_among_many_zeros_is_not_lost(zeros):
     """Poisson loss on a fine grid used to predict a tenth of the mean: the score of an atom had no spread."""
     counts = np.where(np.arange(N) % 100 < 100 * zeros, 0.0, 1.0 + (np.arange(N) % 7 == 0))

@@ -102,6 +102,7 @@ def test_few_records_are_judged_by_a_rule_that_did_not_see_them():
     assert 0 < np.mean((predictions - values) ** 2) < 0.5 * values.var()
 
 
+@pytest.mark.slow
 def test_records_without_weight_do_not_count(curved):
     values = CURVED[:N] + 2 * NOISE[:N]
     other = np.where(np.arange(N) % 2, values, 1e4)

@@ -89,7 +89,7 @@ def as_read(folder, suffix):
     return pa_csv.read_csv(folder / "f.csv") if "csv" in suffix else features()
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", ["parquet", *(pytest.param(each, marks=pytest.mark.slow) for each in SUFFIXES[1:])])
 def test_a_file_trains_the_model_that_its_table_trains(world, models, small_batches, suffix):
     table = as_read(world, suffix)
     whole, streamed = models["csv" if "csv" in suffix else "parquet"], train(world, world / f"f.{suffix}")

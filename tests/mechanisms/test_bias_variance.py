@@ -25,7 +25,7 @@ def seen_objective(mechanism, prior):
     return squared_bias + mechanism.tau * variance
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4])
+@pytest.mark.parametrize("epsilon", [4, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_tau_one_is_rr_on_bins_and_the_program_agrees_just_below(epsilon):
     bins = RROnBins.optimal(WEEKS, epsilon)
     assert np.array_equal(BiasVariance.optimal(WEEKS, epsilon, 1).outputs, bins.outputs)

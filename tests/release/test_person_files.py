@@ -70,7 +70,7 @@ def test_one_row_of_each_person_is_in_the_message_and_the_card_says_so(source, t
     assert json.loads((tmp_path / "m/mechanism.json").read_text())["adjacency"] == "replace all labels of one person"
 
 
-@pytest.mark.parametrize("entries", [2, 3])
+@pytest.mark.parametrize("entries", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_rows_of_a_person_share_epsilon_and_an_edited_number_is_found(source, tmp_path, entries):
     outcome = privatize(source, LabelRandomizer(12 if entries == 2 else 30, (0, 100)), tmp_path / "m")
     message = Message.open(tmp_path / "m")

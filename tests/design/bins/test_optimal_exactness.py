@@ -33,7 +33,7 @@ def assert_optimal(case: Case, loss: str) -> None:
             assert found <= optimum + 4 * (rounded - optimum), (str(case), float(found), float(optimum), float(rounded))
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_equals_algorithm_2_on_hard_priors(loss, block):
     rng = np.random.default_rng([SEEDS[loss], block])

@@ -118,7 +118,7 @@ ADVERSARIES = {
     ],
 )
 @pytest.mark.parametrize("kind", MECHANISMS)
-@pytest.mark.parametrize("records", [1000, 100_000])
+@pytest.mark.parametrize("records", [1000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_intervals_hold_for_labels_that_the_prior_does_not_expect(name, kind, records):
     # With 1,000 records the noise is as large as the bias; with 100,000 there is little besides bias.
     mechanism, masses = MECHANISMS[kind], np.asarray(ADVERSARIES[name], float)

@@ -25,12 +25,23 @@ ROWS = 300
 RANDOM = np.random.default_rng(0)
 TABLE = pa.table({"shop": RANDOM.choice(["a", "b"], ROWS), "price": RANDOM.normal(size=ROWS)})
 Y = np.abs(RANDOM.normal(size=ROWS)) * 50 + 1
-BOOSTING = to_bytes(BoostingRegressor().fit(TABLE, Y))
-STACK = to_bytes(StackedRegressor().fit(TABLE, Y))
-RIDGE = to_bytes(SmoothRidge(bends=2, bumps=5).fit(RANDOM.normal(size=(ROWS, 2)), Y))
-NETWORK = to_bytes(NetworkRegressor(epochs=1, random_state=0).fit(TABLE, Y))
-PRIVATE = LabelRandomizer(2, (1, 400), loss="absolute", prior=Prior.uniform(Domain(1, 400, 50))).randomize(Y)
-CONDITIONAL = to_bytes(ConditionalRegressor(None, PRIVATE.mechanism, "absolute").fit(TABLE, PRIVATE))
+
+FILES = ["boosting", "network", "conditional"]
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """Files of trained models."""
+    private = LabelRandomizer(2, (1, 400), loss="absolute", prior=Prior.uniform(Domain(1, 400, 50))).randomize(Y)
+    conditional = ConditionalRegressor(BoostingRegressor(), private.mechanism, "absolute")
+    models = {
+        "boosting": BoostingRegressor().fit(TABLE, Y),
+        "stack": StackedRegressor().fit(TABLE, Y),
+        "ridge": SmoothRidge(bends=2, bumps=5).fit(RANDOM.normal(size=(ROWS, 2)), Y),
+        "network": NetworkRegressor(epochs=1, random_state=0).fit(TABLE, Y),
+        "conditional": conditional.fit(TABLE, private),
+    }
+    return {name: to_bytes(model) for name, model in models.items()}
 
 
 @pytest.mark.parametrize(
@@ -96,30 +107,30 @@ def test_a_file_that_holds_no_model_is_refused(part):
 @pytest.mark.parametrize(
     ("data", "name", "value"),
     [
-        (BOOSTING, "model_", "text"),
-        (BOOSTING, "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
-        (BOOSTING, "encoder_", None),
-        (BOOSTING, "predict", {"function": "numpy.clip"}),
-        (BOOSTING, "fit", 1),
-        (BOOSTING, "__class__", 1),
-        (BOOSTING, "__dict__", {"dict": {}}),
-        (BOOSTING, "not a name", 1),
-        (BOOSTING, "n_features_in_", 3),
-        (STACK, "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
-        (NETWORK, "weights_", {"dict": {}}),
-        (NETWORK, "encoder_", "text"),
-        (NETWORK, "scaler_", {"function": "numpy.clip"}),
-        (CONDITIONAL, "location_", {"function": "numpy.clip"}),
-        (CONDITIONAL, "loss", {"function": "numpy.clip"}),
-        (CONDITIONAL, "mechanism", None),
-        (CONDITIONAL, "level_", "1"),
-        (CONDITIONAL, "scores_", [1]),
+        ("boosting", "model_", "text"),
+        ("boosting", "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
+        ("boosting", "encoder_", None),
+        ("boosting", "predict", {"function": "numpy.clip"}),
+        ("boosting", "fit", 1),
+        ("boosting", "__class__", 1),
+        ("boosting", "__dict__", {"dict": {}}),
+        ("boosting", "not a name", 1),
+        ("boosting", "n_features_in_", 3),
+        ("stack", "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
+        ("network", "weights_", {"dict": {}}),
+        ("network", "encoder_", "text"),
+        ("network", "scaler_", {"function": "numpy.clip"}),
+        ("conditional", "location_", {"function": "numpy.clip"}),
+        ("conditional", "loss", {"function": "numpy.clip"}),
+        ("conditional", "mechanism", None),
+        ("conditional", "level_", "1"),
+        ("conditional", "scores_", [1]),
     ],
 )
-def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(data, name, value):
-    from_bytes(data)
+def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(stored, data, name, value):
+    from_bytes(stored[data])
     with pytest.raises(InvalidInput):
-        from_bytes(changed(data, lambda state: state.update({name: value})))
+        from_bytes(changed(stored[data], lambda state: state.update({name: value})))
 
 
 @pytest.mark.parametrize("attribute", ["_in_fit", "more_"])
@@ -137,10 +148,12 @@ def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(data, na
         "Stack",
     ],
 )
-def test_an_attribute_that_no_fitted_object_has_is_refused(name, attribute):
+def test_an_attribute_that_no_fitted_object_has_is_refused(stored, name, attribute):
     """With `_in_fit`, scikit-learn predicts without a look at the features, and a tree could read beyond them."""
     data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
-    structure, arrays, state = inner({"StandardScaler": data, "Stack": STACK}.get(name, BOOSTING), name)
+    structure, arrays, state = inner(
+        data if name == "StandardScaler" else stored["stack" if name == "Stack" else "boosting"], name
+    )
     from_bytes(put_together(structure, arrays))
     state[attribute] = True
     with pytest.raises(InvalidInput, match=rf"{name}: it cannot have an attribute '{attribute}'"):
@@ -161,8 +174,8 @@ def test_an_attribute_that_no_fitted_object_has_is_refused(name, attribute):
         ("SmoothRidge", lambda state: state.update(intercept_="1")),
     ],
 )
-def test_a_stack_whose_parts_do_not_fit_is_refused(name, change):
-    structure, arrays, state = inner(RIDGE if name == "SmoothRidge" else STACK, name)
+def test_a_stack_whose_parts_do_not_fit_is_refused(stored, name, change):
+    structure, arrays, state = inner(stored["ridge" if name == "SmoothRidge" else "stack"], name)
     change(state)
     with pytest.raises(InvalidInput):
         from_bytes(put_together(structure, arrays))
@@ -188,26 +201,26 @@ def test_trees_that_claim_more_columns_than_they_have_bins_are_refused():
     ],
     ids=str,
 )
-def test_a_function_with_other_arguments_than_ours_is_refused(change):
-    structure, arrays, state = inner(BOOSTING, "FunctionTransformer")
+def test_a_function_with_other_arguments_than_ours_is_refused(stored, change):
+    structure, arrays, state = inner(stored["boosting"], "FunctionTransformer")
     state.update(change)
     with pytest.raises(InvalidInput, match="FunctionTransformer: a FunctionTransformer can be stored"):
         from_bytes(put_together(structure, {**arrays, "more": np.ones(1)}))
 
 
-def test_an_array_belongs_to_one_part_of_the_model():
+def test_an_array_belongs_to_one_part_of_the_model(stored):
     """Copies for many parts would take more memory than the file."""
     ones = np.ones(3)
     with pytest.raises(InvalidInput, match="two parts of the model refer to it"):
         from_bytes(holding([{"array": "0"}] * 2, {"0": ones}))
-    structure, arrays = taken_apart(BOOSTING)
+    structure, arrays = taken_apart(stored["boosting"])
     with pytest.raises(InvalidInput, match="no part of the model refers to the array 'more'"):
         from_bytes(put_together(structure, {**arrays, "more": ones}))
 
 
-def test_a_parameter_that_is_missing_is_refused():
+def test_a_parameter_that_is_missing_is_refused(stored):
     with pytest.raises(InvalidInput, match="share"):
-        from_bytes(changed(BOOSTING, lambda state: state.pop("share")))
+        from_bytes(changed(stored["boosting"], lambda state: state.pop("share")))
 
 
 def test_a_cache_of_pickles_is_refused():
@@ -237,8 +250,8 @@ def test_a_step_that_is_no_estimator_is_refused(step):
         ("is_categorical", 1),
     ],
 )
-def test_a_tree_that_leads_out_of_its_arrays_is_refused(field, value):
-    structure, arrays = taken_apart(BOOSTING)
+def test_a_tree_that_leads_out_of_its_arrays_is_refused(stored, field, value):
+    structure, arrays = taken_apart(stored["boosting"])
     name, nodes = next(
         (name, array.view(TREE_NODES).copy())
         for name, array in arrays.items()
@@ -321,8 +334,9 @@ def test_categories_beyond_their_sets_are_refused(codes):
         from_bytes(put_together(structure, arrays))
 
 
-@pytest.mark.parametrize("data", [BOOSTING, NETWORK, CONDITIONAL], ids=["boosting", "network", "conditional"])
-def test_a_file_that_was_cut_is_refused(data):
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_was_cut_is_refused(stored, name):
+    data = stored[name]
     for length in [0, 1, 7, 8, 9, 100, *range(200, len(data) - 1, len(data) // 40), len(data) - 1]:
         with pytest.raises(InvalidInput):
             from_bytes(data[:length])
@@ -330,8 +344,9 @@ def test_a_file_that_was_cut_is_refused(data):
         from_bytes(data + b"\0")
 
 
-@given(st.sampled_from([BOOSTING, NETWORK, CONDITIONAL]), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
-def test_a_file_with_a_wrong_byte_is_refused_or_its_trees_are_sound(data, where, byte):
+@given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
+def test_a_file_with_a_wrong_byte_is_refused_or_its_trees_are_sound(stored, name, where, byte):
+    data = stored[name]
     place = int(where * len(data))
     try:
         model = from_bytes(data[:place] + bytes([byte]) + data[place + 1 :])

@@ -85,7 +85,7 @@ def test_the_learners_of_this_file_are_those_of_the_catalogue():
     [
         *(("boosting", loss) for loss in loss_examples()),
         ("stack", "squared"),
-        ("stack", "gamma"),
+        pytest.param("stack", "gamma", marks=pytest.mark.slow),
         ("network", "squared"),
         ("network", "absolute"),
     ],
@@ -110,7 +110,7 @@ def test_a_learner_that_trains_with_poisson_loss(model):
 def test_the_private_regressor(loss):
     for features in (TABLE, X):
         loaded, _ = same(
-            LabelDPRegressor(epsilon=2, domain=(1, 400), loss=loss, method="labels").fit(features, Y), features
+            LabelDPRegressor(BoostingRegressor(), epsilon=2, domain=(1, 400), loss=loss).fit(features, Y), features
         )
         assert loaded.epsilon_spent_ == 2
     same(LabelDPRegressor(Ridge(), epsilon="1/2", domain=(1, 400)).fit(X, Y), X)

@@ -82,7 +82,7 @@ def test_residuals_are_summed_where_features_explain_much(rest, used):
         assert np.mean(np.square(model.predict(x) - 10 - x[:, 0])) < 0.01
 
 
-@pytest.mark.parametrize("epsilon", [0.001, 40])
+@pytest.mark.parametrize("epsilon", [0.001, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FEATURES)
 def test_odd_features_get_a_model(name, epsilon):
     features = FEATURES[name]
@@ -90,7 +90,7 @@ def test_odd_features_get_a_model(name, epsilon):
     check(model, features)
 
 
-@pytest.mark.parametrize("epsilon", [0.001, 40])
+@pytest.mark.parametrize("epsilon", [0.001, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LABELS)
 def test_odd_labels_get_a_model(name, epsilon):
     labels, domain = LABELS[name]
@@ -163,6 +163,7 @@ def test_steps_are_learned():
     assert error < 0.15 * truth.var()
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_mean_at_about_their_level():
     """Labels whose means are drawn from the model's own prior: effects of two columns, one along numbers and one of categories."""
     covered = []

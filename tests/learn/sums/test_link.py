@@ -14,7 +14,7 @@ from labeldp.learn.sums.inference import Linearised, Link
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.release.sum_queries import SumQueries
 
-ROWS = 8000
+ROWS = 4000
 GENERATOR = np.random.default_rng(3)
 TABLE = pa.table({name: GENERATOR.normal(size=ROWS) for name in "abc"} | {"shop": GENERATOR.choice(list("xyz"), ROWS)})
 SCORE = (
@@ -79,6 +79,7 @@ def test_labels_of_one_class_still_give_rates_inside(rate):
     assert abs(rates.mean() - rate) < 0.1
 
 
+@pytest.mark.slow
 def test_labels_between_bounds_that_saturate_get_a_logit_link():
     means = 400 * expit(3 * SCORE)
     model = learned(np.clip(means + GENERATOR.normal(0, 10, ROWS), 0, 400))

@@ -94,6 +94,7 @@ def test_the_search_ends_where_the_loss_is_flat():
     assert np.abs(slopes).max() < 0.01 * max(1, abs(loss))
 
 
+@pytest.mark.slow
 def test_clusters_are_not_taken_for_effects():
     # 300 clusters with equal features and labels: sums vary as those of 300 labels do, and no column has an effect.
     generator = np.random.default_rng(0)

@@ -90,9 +90,8 @@ def test_a_release_killed_at_each_of_its_system_events_is_resumed_as_the_same_re
     }
 
 
-@pytest.mark.parametrize(
-    "signed", [pytest.param(False, marks=pytest.mark.slow, id="unsigned"), pytest.param(True, id="signed")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("signed", [False, True])
 def test_apply_killed_at_each_of_its_system_events_adds_the_batch_once(victim, folder, signed):
     batches = set()
     released = released_scene(victim, folder, signed=signed)

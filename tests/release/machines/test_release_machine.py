@@ -509,7 +509,7 @@ def test_a_release_that_crashed_at_any_event_pays_for_one_draw_whatever_comes_ne
             machine.teardown()
 
 
-@pytest.mark.parametrize("job", ["release", "batch"])
+@pytest.mark.parametrize("job", ["release", pytest.param("batch", marks=pytest.mark.slow)])
 def test_a_run_that_is_interrupted_at_any_event_ends_as_interrupted_and_leaves_no_copy_of_the_key(job):
     """A copy that stayed once made the run fail a second time, with "File exists" in place of the interruption."""
     finished, when = False, 0

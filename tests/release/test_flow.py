@@ -18,7 +18,7 @@ from labeldp.engines.batches import FileTypes, LabelBatch, checked_ids, checked_
 from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
-from labeldp.priors import histogram
+from labeldp.priors import histogram, private_histogram
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
@@ -167,3 +167,19 @@ def test_the_engine_says_how_much_room_a_row_needs(tmp_path, saved, monkeypatch)
     monkeypatch.setattr(ArrowInput, "least_row_bytes", 1 << 60)
     with pytest.raises(InvalidInput, match=r"are free\. Nothing was charged"):
         privatize(saved(table()), RANDOMIZER, tmp_path / "message")
+
+
+@pytest.mark.parametrize("engine", ["arrow", "table"])
+def test_no_noise_is_drawn_before_the_charge(tmp_path, monkeypatch, engine):
+    """Not even that of the prior's histogram: what is drawn and not charged could be drawn again."""
+    events = []
+    reserve, noisy = Ledger.reserve, private_histogram.add_laplace
+    monkeypatch.setattr(Ledger, "reserve", lambda *a, **k: events.append("charge") or reserve(*a, **k))
+    monkeypatch.setattr(private_histogram, "add_laplace", lambda *a: events.append("noise") or noisy(*a))
+    table = pa.table({"id": [f"{row}" for row in range(ROWS)], "y": np.arange(ROWS) % 100.0})
+    pq.write_table(table, tmp_path / "labels.parquet")
+    source = LabelSource(tmp_path / "labels.parquet", "y", "id") if engine == "arrow" else TableInput(table)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 1)
+    privatize(source, RANDOMIZER, tmp_path / "message", ledger=ledger, dataset="sales", key_file=tmp_path / "key")
+    assert events == ["charge", "noise"]

@@ -118,6 +118,19 @@ def test_the_whole_round(run, world, tmp_path, features):
     assert pq.read_table(tmp_path / "p.parquet").num_rows == ROWS
 
 
+def test_durations_are_summed_in_the_unit_of_the_bounds(run, world, asked):
+    labels = pq.read_table(world / "labels.parquet")
+    seconds = pa.array((3600 * labels["amount"].to_numpy()).astype(int), pa.duration("s"))
+    pq.write_table(labels.set_column(1, "amount", seconds), asked / "waits.parquet")
+    code, _, errors = sums(run, world, asked, labels=asked / "waits.parquet")
+    assert code == 2
+    assert "--unit hours" in errors
+    assert sums(run, world, asked, "--unit", "hours", labels=asked / "waits.parquet")[0] == 0
+    assert train(run, world, asked, *plan(asked))[0] == 0
+    predictions = SavedModel.load(asked / "model").predict(pq.read_table(world / "test.parquet"))
+    assert predictions.mean() == pytest.approx(labels["amount"].to_numpy().mean(), rel=0.1)
+
+
 def test_only_ids_and_nameless_numbers_are_sent(run, world, asked):
     sent = pq.read_table(asked / "cells" / "cells.parquet")
     assert sent.schema.names == ["order", *(f"c{place}" for place in range(sent.num_columns - 1))]

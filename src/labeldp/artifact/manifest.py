@@ -348,9 +348,10 @@ def read_manifest(
 def kind_in(folder: Path) -> str | None:
     """Return what the manifest in a folder calls its kind, or None if there is no manifest that could be opened."""
     try:
-        return _head(_content(folder)).get("kind")
+        kind = _head(_content(folder)).get("kind")
     except InvalidInput:
         return None
+    return kind if isinstance(kind, str) else None
 
 
 def release_folder(path: str | os.PathLike[str], kind: ReleaseKind = LABELS) -> Path:

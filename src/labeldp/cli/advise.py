@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.cli.console import note, out, phases, print_json, print_table
-from labeldp.cli.options import Integers, Json, Lower, OutputOption, Upper, comma_list, domain_of
+from labeldp.cli.options import Bounds, Integers, Json, Lower, OutputOption, Upper, comma_list
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _known(
         if not 0 < share < 1:
             raise InvalidInput(f"--rate is the share of the second class, between 0 and 1, got {rate}")
         return Domain.integers(0, 1), count, Prior([0, 1], [1 - share, share])
-    domain = domain_of(lower, upper, None, integers)
+    domain = Bounds(lower, upper, integers).domain()
     return domain, count, None if prior is None else Prior.from_csv(prior)
 
 

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import line, phases, print_json, stoppable
+from labeldp.cli.console import line
 from labeldp.cli.engine import EngineOptions, Labels
-from labeldp.cli.options import (
-    OUT_OF_RANGE,
-    Conf,
-    DecimalMark,
-    Delimiter,
-    EngineChoice,
-    IdType,
-    Json,
-    OutOfRange,
-    Quiet,
-    SignKey,
-    SparkConf,
-)
-from labeldp.cli.run_summary import no_share, note_clipped_of, note_left_out, outcome_record
+from labeldp.cli.options import OUT_OF_RANGE, OutOfRange, Shown, SignKey, TextFiles, grouped
+from labeldp.cli.run_summary import note_left_out, tell_outcomes
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
@@ -30,6 +18,7 @@ if TYPE_CHECKING:
     from labeldp.release.labels import ReleaseOutcome
 
 
+@grouped
 def apply(
     message: Annotated[
         Path,
@@ -54,22 +43,18 @@ def apply(
         str | None,
         typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
     ] = None,
-    id_type: IdType = None,
     person: Annotated[
         str | None,
         typer.Option(
             metavar="COL", help="The column of persons. By default named as in the message, if it has persons."
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    decimal: DecimalMark = ".",
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
     sign_key: SignKey = None,
-    engine: EngineChoice = "arrow",
-    spark_conf: SparkConf = None,
-    conf: Conf = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    text: TextFiles,
+    reader: EngineOptions,
+    shown: Shown,
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
@@ -99,51 +84,24 @@ def apply(
     from labeldp.release_kind import LABELS
 
     record = None if ledger is None else Ledger(ledger)
-    stopped = "Run the same command again to go on"
     several = not (message / MANIFEST).exists() and any(message.glob(f"*/{MANIFEST}"))
     first = message / shared_labels(message)[0] if several else message
     header = read_description(release_folder(first) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
     owner = None if header.persons is None else header.persons.column
-    labels = Labels(source, named, ids, id_type, delimiter, decimal, owner if person is None else person)
-    reader = EngineOptions(engine, spark_conf, conf or ())
+    labels = Labels(source, named, ids, text, owner if person is None else person)
     reader.check(labels)
     if several:
-        _check_several(engine, label)
-        with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet):
-            outcomes = apply_several(
-                message,
-                labels.file(),
-                key_file=key_file,
-                ledger=record,
-                out_of_range=out_of_range,
-                sign_key=sign_key,
-                phase=phase,
-            )
-        for outcome in outcomes.values():
-            note_clipped_of(outcome, out_of_range, quiet=quiet)
-        if as_json:
-            print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
-        elif not quiet:
-            for outcome in outcomes.values():
-                _report(outcome)
-        return
-    with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
-        outcome = add_batch(
-            message,
-            found,
-            key_file=key_file,
-            ledger=record,
-            out_of_range=out_of_range,
-            sign_key=sign_key,
-            phase=phase,
-        )
-    note_clipped_of(outcome, out_of_range, quiet=quiet)
-    if as_json:
-        print_json(outcome_record(outcome))
-    elif not quiet:
-        _report(outcome)
+        _check_several(reader.engine, label)
+    given: dict[str, Any] = {"key_file": key_file, "ledger": record, "out_of_range": out_of_range, "sign_key": sign_key}
+    with shown.running("Run the same command again to go on") as phase:
+        if several:
+            outcomes = apply_several(message, labels.file(), phase=phase, **given)
+        else:
+            with reader.reads(labels, phase) as found:
+                outcomes = {named: add_batch(message, found, phase=phase, **given)}
+    tell_outcomes(outcomes, _report, out_of_range, shown, several=several)
 
 
 def _check_several(engine: str, label: str | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.formatting import count_of
 from labeldp.json_text import read_text
-from labeldp.release_kind import ReleaseKind
+from labeldp.release_kind import REPORT, SCORE, SUMS, ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
     from labeldp.artifact.reader import Message
     from labeldp.evaluate import Measurement
     from labeldp.evaluate.groups import FiguresAnswer
-    from labeldp.evaluate.report import Report
-    from labeldp.evaluate.score import Score
     from labeldp.mechanisms import FiniteMechanism, Mechanism
-    from labeldp.mechanisms.proof import Proof
     from labeldp.release.private_sums import SumsProof
     from labeldp.release.sums import SumsAnswer
 
@@ -65,76 +63,145 @@ def audit(
       labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.evaluate.groups import FiguresAnswer
-    from labeldp.release.sums import SumsAnswer
-
-    opened = _opened(path, verify_key, quiet=as_json)
-    measured = None
-    proof: Proof | SumsProof
-    if isinstance(opened, SumsAnswer | FiguresAnswer):
-        if samples is not None:
-            raise InvalidInput(f"--samples is for mechanisms, and {path} is {_noun(opened)}: leave it out")
-        proof = of_sums = (opened.sums if isinstance(opened, SumsAnswer) else opened.figures).proof()
-        record, lines = _sums_record(of_sums), list(_sums_proven(of_sums))
+    if path.is_dir():
+        found = _released(path, verify_key, quiet=as_json)
+    elif verify_key is not None:
+        raise InvalidInput(f"--verify-key is for releases, and {path} is not a folder: give the folder")
     else:
-        from labeldp.mechanisms import FiniteMechanism, verify
-
-        mechanism = _mechanism(path) if opened is None else opened.mechanism
-        proof = exact = verify(mechanism)
-        assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
-        record, lines = _mechanism_record(mechanism, exact), list(_proven(mechanism, exact))
-        if samples is not None:
-            measured = _measured(mechanism, samples, confidence)
-            record["sampled"] = {
-                "samples": measured.samples,
-                "confidence": measured.confidence,
-                "epsilon_at_least": measured.epsilon_lower,
-                "smallest_excess_shown": measured.smallest_excess,
-                "refuted": measured.refuted,
-            }
-            lines.append(("sampled", str(measured)))
-    if opened is not None:
-        record["message"] = _record(opened)
-    if isinstance(opened, FiguresAnswer):
-        record["figures"] = opened.figures.to_arrow().to_pylist()
+        found = _of_mechanism(_mechanism(path))
+    record, lines, holds = found.record, found.lines, found.holds
+    if samples is not None:
+        if found.mechanism is None:
+            raise InvalidInput(f"--samples is for mechanisms, and {path} is {found.noun}: leave it out")
+        measured = _measured(found.mechanism, samples, confidence)
+        holds = holds and not measured.refuted
+        lines.append(("sampled", str(measured)))
+        record["sampled"] = {
+            "samples": measured.samples,
+            "confidence": measured.confidence,
+            "epsilon_at_least": measured.epsilon_lower,
+            "smallest_excess_shown": measured.smallest_excess,
+            "refuted": measured.refuted,
+        }
     if as_json:
         print_json(record)
     else:
-        for name, text in (*_about(opened), *lines):
+        for name, text in lines:
             line(name, text, width=WIDTH)
-        if isinstance(opened, FiguresAnswer):
-            show_figures(opened.figures)
-    if not proof.holds or (measured is not None and measured.refuted):
+        if found.show is not None:
+            found.show()
+    if not holds:
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
 
-def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Opened | None:
-    """Open a folder after every check of its files and rows; return None for the file of a mechanism."""
-    from labeldp.artifact.manifest import kind_in
-    from labeldp.artifact.reader import Message
-    from labeldp.evaluate.groups import FiguresAnswer
-    from labeldp.evaluate.report import Report
-    from labeldp.evaluate.score import Score
-    from labeldp.release.sums import SumsAnswer, is_answer
-    from labeldp.release_kind import REPORT, SCORE
+@dataclass(frozen=True)
+class Audited:
+    """What was checked and proven: for `--json`, and in words."""
 
-    if not path.is_dir():
-        if verify_key is not None:
-            raise InvalidInput(f"--verify-key is for releases, and {path} is not a folder: give the folder")
-        return None
-    if is_answer(path):
-        return SumsAnswer.open(path, verify_key=verify_key)  # reads every row
-    if (kind := kind_in(path)) == SCORE:
-        return FiguresAnswer.open(path, Score, verify_key)
-    if kind == REPORT:
-        return FiguresAnswer.open(path, Report, verify_key)
+    record: dict[str, Any]
+    lines: list[tuple[str, Cell]]
+    holds: bool
+    noun: str = "a mechanism"
+    mechanism: FiniteMechanism | None = None
+    show: Callable[[], None] | None = None
+
+
+def _released(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
+    """Check every file and row of a folder, and prove its ε. A kind of release is one function here."""
+    from labeldp.artifact.manifest import kind_in
+    from labeldp.release.sums import is_answer
+
+    checks: dict[str, Callable[..., Audited]] = {SUMS: _sums, SCORE: _score, REPORT: _report}
+    check = checks.get(SUMS if is_answer(path) else kind_in(path) or "", _labels)
+    return check(path, verify_key, quiet=quiet)
+
+
+def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
+    from labeldp.artifact.description import epsilon_parts
+    from labeldp.artifact.reader import Message
+
     message = Message.open(path, verify_key=verify_key)
     with phases(quiet=quiet) as phase:
         tick = phase("checking", message.records)
         for _, codes in message.batches():  # checks every row, and after the last one that all ids differ
             if tick is not None:
                 tick(codes.size)
-    return message
+    proven, header = _of_mechanism(message.mechanism), message.header
+    count = len(message.manifest.batches)
+    batches = f"{count} {'batch' if count == 1 else 'batches'}"
+    labels = float(header.entries * message.mechanism.epsilon_exact)
+    prior = float(message.epsilon_exact) - labels
+    about: list[tuple[str, Cell]] = [
+        ("rows", f"{message.manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"),
+        ("ids", "all different"),
+        ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
+    ]
+    if (persons := header.persons) is not None:
+        times = "" if persons.entries == 1 else f": {persons.entries} times what the mechanism proves for a label"
+        about.append(("unit", f"a person, with at most {count_of(persons.entries, 'label')} in the message{times}"))
+    more = {"records": message.manifest.records, "ids_unique": True}
+    return _audited(message, epsilon_parts(message.mechanism, header.entries) | more, about, proven)
+
+
+def _sums(path: Path, verify_key: Path | None, **_: object) -> Audited:
+    from labeldp.release.sums import SumsAnswer
+
+    answer = SumsAnswer.open(path, verify_key=verify_key)  # reads every row
+    records, weighted = answer.manifest.records, answer.sums.weighting is not None
+    about: list[tuple[str, Cell]] = [("records", f"{records:,}, all ids different")]
+    about += _weighted(answer.sums.size if weighted else None)
+    return _audited(answer, {"records": records, "ids_unique": True}, about, _of_sums(answer.sums.proof()))
+
+
+def _score(path: Path, verify_key: Path | None, **_: object) -> Audited:
+    from labeldp.cli.score import show_score
+    from labeldp.evaluate.score import Score
+
+    return _figures(path, verify_key, Score, show_score)
+
+
+def _report(path: Path, verify_key: Path | None, **_: object) -> Audited:
+    from labeldp.cli.report import show_report
+    from labeldp.evaluate.report import Report
+
+    return _figures(path, verify_key, Report, show_report)
+
+
+def _figures(path: Path, verify_key: Path | None, kind: type[Any], show: Callable[[Any], None]) -> Audited:
+    """Check a folder whose figures follow from noisy sums. They are shown too."""
+    from labeldp.evaluate.groups import FiguresAnswer
+
+    answer = FiguresAnswer.open(path, kind, verify_key)
+    about: list[tuple[str, Cell]] = [("figures", f"{answer.manifest.records:,}, which follow from the noisy sums")]
+    about += _weighted(answer.figures.persons)
+    found = _audited(answer, {}, about, _of_sums(answer.figures.proof()))
+    found.record["figures"] = answer.figures.to_arrow().to_pylist()
+    return replace(found, show=lambda: show(answer.figures))
+
+
+def _audited(opened: Opened, more: dict[str, Any], about: list[tuple[str, Cell]], proven: Audited) -> Audited:
+    """Add what holds for every folder to what was proven. Anything that does not hold was refused before."""
+    manifest, signature = opened.manifest, opened.signature
+    noun = next(kind.noun for kind in ReleaseKind if kind == manifest.kind)
+    what = "these sums" if manifest.kind == SUMS else f"this {noun.split()[-1]}"
+    signed = f"none: nothing shows who wrote {what}"
+    if signature is not None:
+        signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
+    ignored = manifest.ignored_files(opened.path)
+    others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
+    lines: list[tuple[str, Cell]] = [
+        ("release", manifest.release),
+        ("signature", signed),
+        ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"),
+    ]
+    message = {
+        **asdict(manifest),
+        **more,
+        "signed_by": None if signature is None else signature.key,
+        "signature_verified": signature is not None and signature.verified,
+    }
+    record = proven.record | {"message": message}
+    return replace(proven, record=record, lines=[*lines, *about, *proven.lines], noun=noun)
 
 
 def _mechanism(path: Path) -> Mechanism:
@@ -166,84 +233,15 @@ def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Me
     return measure(mechanism, labels, epsilon=mechanism.epsilon_exact, samples=samples, confidence=confidence)
 
 
-def _record(opened: Opened) -> dict[str, Any]:
-    """Return what was checked of a folder, for `--json`. Anything that does not hold was refused before."""
-    from labeldp.artifact.description import epsilon_parts
-    from labeldp.artifact.reader import Message
-    from labeldp.evaluate.groups import FiguresAnswer
-
-    signature = opened.signature
-    ids = {} if isinstance(opened, FiguresAnswer) else {"records": opened.manifest.records, "ids_unique": True}
-    return {
-        **asdict(opened.manifest),
-        **(epsilon_parts(opened.mechanism, opened.header.entries) if isinstance(opened, Message) else {}),
-        **ids,
-        "signed_by": None if signature is None else signature.key,
-        "signature_verified": signature is not None and signature.verified,
-    }
-
-
-def _noun(opened: Opened) -> str:
-    """Return what the folder is."""
-    return next(kind.noun for kind in ReleaseKind if kind == opened.manifest.kind)
-
-
-def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
-    """Return what was checked of a folder, in words."""
-    from labeldp.evaluate.groups import FiguresAnswer
-    from labeldp.release.sums import SumsAnswer
-
-    if opened is None:
-        return
-    manifest, signature = opened.manifest, opened.signature
-    signed = f"none: nothing shows who wrote {'these sums' if isinstance(opened, SumsAnswer) else f'this {_noun(opened).split()[-1]}'}"
-    if signature is not None:
-        signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
-    ignored = manifest.ignored_files(opened.path)
-    others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
-    count = len(manifest.batches)
-    batches = f"{count} {'batch' if count == 1 else 'batches'}"
-    yield "release", manifest.release
-    yield "signature", signed
-    yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"
-    if isinstance(opened, FiguresAnswer):
-        yield "figures", f"{manifest.records:,}, which follow from the noisy sums"
-        yield from _weighted(opened.figures.persons)
-        return
-    if isinstance(opened, SumsAnswer):
-        yield "records", f"{manifest.records:,}, all ids different"
-        yield from _weighted(None if opened.sums.weighting is None else opened.sums.size)
-        return
-    yield "rows", f"{manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"
-    yield "ids", "all different"
-    labels = float(opened.header.entries * opened.mechanism.epsilon_exact)
-    prior = float(opened.epsilon_exact) - labels
-    yield "epsilon", f"{opened.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
-    if (persons := opened.header.persons) is not None:
-        times = "" if persons.entries == 1 else f": {persons.entries} times what the mechanism proves for a label"
-        yield "unit", f"a person, with at most {count_of(persons.entries, 'label')} in the message{times}"
-
-
 def _weighted(persons: int | None) -> Iterator[tuple[str, Cell]]:
     """Return what ε is for, if it is for persons whose rows are weighted."""
     if persons is not None:
         yield "unit", f"a person: {persons:,}, each of whom counts as one, whatever the number of rows"
 
 
-def show_figures(figures: Score | Report) -> None:
-    """Print the table of a score or of a report."""
-    from labeldp.cli.report import show_report
-    from labeldp.cli.score import show_score
-    from labeldp.evaluate.report import Report
-
-    if isinstance(figures, Report):
-        show_report(figures)
-    else:
-        show_score(figures)
-
-
-def _sums_record(proof: SumsProof) -> dict[str, Any]:
-    return {
+def _of_sums(proof: SumsProof) -> Audited:
+    """Return the proof of noisy sums, which adds up the costs of their answers."""
+    record = {
         "kind": "private sums",
         "epsilon_claimed": proof.epsilon_claimed,
         "epsilon_proven": float(proof.total),
@@ -252,18 +250,22 @@ def _sums_record(proof: SumsProof) -> dict[str, Any]:
         ],
         "holds": proof.holds,
     }
+    lines: list[tuple[str, Cell]] = [("claimed", f"ε = {float(proof.epsilon_claimed):.12g}")]
+    lines += [("" if number else "answers", str(one)) for number, one in enumerate(proof.lines)]
+    lines += [
+        ("in all", f"ε = {float(proof.total):.12g}"),
+        ("verdict", Text.assemble(("proven", "green"), ": the exact costs add up to at most ε")),
+    ]
+    return Audited(record, lines, proof.holds)
 
 
-def _sums_proven(proof: SumsProof) -> Iterator[tuple[str, Cell]]:
-    yield "claimed", f"ε = {float(proof.epsilon_claimed):.12g}"
-    for number, one in enumerate(proof.lines):
-        yield "" if number else "answers", str(one)
-    yield "in all", f"ε = {float(proof.total):.12g}"
-    yield "verdict", Text.assemble(("proven", "green"), ": the exact costs add up to at most ε")
+def _of_mechanism(mechanism: Mechanism) -> Audited:
+    """Return the proof of a mechanism, which bounds the ratio of its integers."""
+    from labeldp.mechanisms import FiniteMechanism, verify
 
-
-def _mechanism_record(mechanism: FiniteMechanism, proof: Proof) -> dict[str, Any]:
-    return {
+    proof = verify(mechanism)
+    assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
+    record = {
         "mechanism": mechanism.kind,
         "digest": mechanism.digest,
         "epsilon_claimed": proof.epsilon_claimed,
@@ -271,22 +273,18 @@ def _mechanism_record(mechanism: FiniteMechanism, proof: Proof) -> dict[str, Any
         "epsilon_proven": proof.epsilon_proven,
         "holds": proof.holds,
     }
-
-
-def _proven(mechanism: FiniteMechanism, proof: Proof) -> Iterator[tuple[str, Cell]]:
     low, high = proof.low_symbol, proof.high_symbol
-    yield "mechanism", f"{mechanism.kind}, {mechanism.outputs.size:,} outputs"
-    yield "digest", mechanism.digest
-    yield "claimed", f"ε = {float(proof.epsilon_claimed):.12g}"
-    yield "worst", str(proof.ratio)
-    yield "", f"= e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}"
-    yield (
-        "verdict",
-        Text.assemble(("proven", "green"), ": the exact ratio is at most e^ε")
-        if proof.holds
-        else Text("NOT private", "red"),
-    )
+    proven = Text.assemble(("proven", "green"), ": the exact ratio is at most e^ε")
+    lines: list[tuple[str, Cell]] = [
+        ("mechanism", f"{mechanism.kind}, {mechanism.outputs.size:,} outputs"),
+        ("digest", mechanism.digest),
+        ("claimed", f"ε = {float(proof.epsilon_claimed):.12g}"),
+        ("worst", str(proof.ratio)),
+        ("", f"= e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}"),
+        ("verdict", proven if proof.holds else Text("NOT private", "red")),
+    ]
     prior = mechanism.prior
     if prior is not None and prior.epsilon_exact > 0:
         total, paid = prior.epsilon_exact + mechanism.epsilon_exact, prior.epsilon_exact
-        yield "in all", f"ε = {float(total):.12g}, of which {float(paid):.6g} paid for the private prior"
+        lines.append(("in all", f"ε = {float(total):.12g}, of which {float(paid):.6g} paid for the private prior"))
+    return Audited(record, lines, proof.holds, mechanism=mechanism)

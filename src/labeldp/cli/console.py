@@ -10,6 +10,7 @@ import math
 import signal
 import sys
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -80,6 +81,17 @@ def note(text: str) -> None:
 def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning without the path of the code that raised it."""
     note(str(message))
+
+
+@contextmanager
+def no_share(*, quiet: bool) -> Iterator[None]:
+    """With --quiet, hold back the warning that names the share of clipped labels; `note_clipped` tells it without the number."""
+    from labeldp.errors import ClippingWarning
+
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", ClippingWarning)
+        yield
 
 
 class _Terminated(KeyboardInterrupt):

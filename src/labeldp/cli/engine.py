@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from labeldp.cli.console import note
-from labeldp.cli.options import Engine
+from labeldp.cli.options import TextFiles
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from labeldp.engines.passes import LabelInput
     from labeldp.engines.spark.spark_input import SparkInput
     from labeldp.tables.files import Phase
+
+SparkOption = partial(typer.Option, rich_help_panel="Spark")
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,8 @@ class Labels:
         A path, or a URI for Spark.
     label, ids : str
         The columns. Only Arrow can do without ids.
-    id_type, delimiter : str, optional
-        As their options.
-    decimal : {".", ","}
-        As its option.
+    text : TextFiles
+        How text files are read.
     person : str, optional
         The column of persons, if a person is the unit of privacy.
     """
@@ -43,33 +46,40 @@ class Labels:
     source: str
     label: str
     ids: str | None
-    id_type: str | None
-    delimiter: str | None
-    decimal: str
+    text: TextFiles
     person: str | None = None
 
     def file(self) -> LabelSource:
         """Return the input for Arrow."""
-        from labeldp.engines.arrow.source import LabelSource
-
-        return LabelSource(
-            self.source,
-            self.label,
-            self.ids,
-            self.id_type,
-            self.delimiter,
-            decimal=self.decimal,
-            person_column=self.person,
-        )
+        return self.text.source(self.source, self.label, self.ids, self.person)
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """`--engine`, and the settings of Spark: `--spark-conf` and `--conf`."""
 
-    engine: Engine
-    spark_conf: Path | None
-    conf: Sequence[str]
+    engine: Annotated[
+        Literal["arrow", "spark"],
+        SparkOption(
+            "--engine", help="arrow reads files on this machine; spark reads any place that Apache Spark knows."
+        ),
+    ] = "arrow"
+    spark_conf: Annotated[
+        Path | None,
+        SparkOption(
+            "--spark-conf",
+            metavar="FILE",
+            help="Settings of Spark, as in spark-defaults.conf. spark.master is where it runs: local[*] (the default), yarn, k8s://….",
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        SparkOption(
+            "--conf",
+            metavar="K=V",
+            help="A setting of Spark, as spark.master=yarn. May be repeated; overrides the file.",
+        ),
+    ] = None
 
     def check(self, labels: Labels, *, keep_order: bool = False) -> None:
         """Raise `InvalidInput` for options that the engine does not have, before anything is started or read."""
@@ -84,7 +94,7 @@ class EngineOptions:
             raise InvalidInput(
                 "--keep-order does not go with --engine spark: rows on a cluster have no order to keep. Leave it out"
             )
-        if labels.decimal != ".":
+        if labels.text.decimal != ".":
             raise InvalidInput(
                 "--decimal , is not possible with --engine spark: write decimals with a point, or use Arrow"
             )
@@ -140,7 +150,7 @@ class EngineOptions:
         from labeldp.engines.spark.spark_input import SparkInput
 
         assert labels.ids is not None, "checked before"
-        settings = parsed_settings(self.spark_conf, self.conf)
+        settings = parsed_settings(self.spark_conf, self.conf or ())
         scratch, unencrypted = settings.pop(SCRATCH, None), is_on(settings.pop(ALLOW_UNENCRYPTED, None))
         here = "://" not in labels.source and is_local(settings.get("spark.master", THIS_MACHINE))
         if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
@@ -148,7 +158,13 @@ class EngineOptions:
         phase("starting", None)
         with running(settings, kept=_note_log) as spark:
             frame, id_type = read_records(
-                spark, labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter, labels.person
+                spark,
+                labels.source,
+                labels.label,
+                labels.ids,
+                labels.text.id_type,
+                labels.text.delimiter,
+                labels.person,
             )
             yield SparkInput(
                 frame,

@@ -1,22 +1,37 @@
-"""Options that several commands take, the public bounds of labels, and the reading of lists."""
+"""Options that several commands take.
+
+A group of options is a frozen dataclass whose fields are options. A command with the decorator `grouped` takes a group as one
+parameter, and users see the options themselves.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from labeldp.cli.console import line, no_share, phases, stoppable
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.release.ledger import Ledger
+    from labeldp.tables.files import Phase
 
 OutputOption = partial(typer.Option, rich_help_panel="Output")
-SparkOption = partial(typer.Option, rich_help_panel="Spark")
 BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
+LabelsArgument = Annotated[
+    Path,
+    typer.Argument(metavar="LABELS", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."),
+]
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers, or of classes.")]
 IdType = Annotated[
     Literal["int", "str"] | None,
@@ -59,29 +74,6 @@ VerifyKey = Annotated[
         "--verify-key", metavar="PEM", help="The sender's public key. A message that is not signed with it is refused."
     ),
 ]
-LedgerFile = Annotated[
-    Path | None, BudgetOption("--ledger", metavar="DB", help="Charge this ledger (labeldp ledger create).")
-]
-Dataset = Annotated[str | None, BudgetOption("--dataset", metavar="NAME", help="The dataset to charge in it.")]
-Engine = Literal["arrow", "spark"]
-EngineChoice = Annotated[
-    Engine,
-    SparkOption("--engine", help="arrow reads files on this machine; spark reads any place that Apache Spark knows."),
-]
-SparkConf = Annotated[
-    Path | None,
-    SparkOption(
-        "--spark-conf",
-        metavar="FILE",
-        help="Settings of Spark, as in spark-defaults.conf. spark.master is where it runs: local[*] (the default), yarn, k8s://….",
-    ),
-]
-Conf = Annotated[
-    list[str] | None,
-    SparkOption(
-        "--conf", metavar="K=V", help="A setting of Spark, as spark.master=yarn. May be repeated; overrides the file."
-    ),
-]
 Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]
 Json = Annotated[bool, OutputOption("--json", help="Print the result as JSON; exact numbers are text.")]
 
@@ -98,49 +90,166 @@ BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
 
 Lower = Annotated[str | None, BoundsOption(metavar="A", help="Lower bound of the labels.")]
 Upper = Annotated[str | None, BoundsOption(metavar="B", help="Upper bound of the labels.")]
-Classes = Annotated[
-    str | None,
-    BoundsOption(
-        metavar="NAME,…",
-        help="Labels are classes with these names, instead of numbers. Booleans, 0 and 1 are the first and the second of two.",
-    ),
-]
 Integers = Annotated[str | None, BoundsOption(metavar="A:B", help="Whole numbers from A to B, instead of the above.")]
-OutOfRangeLabels = Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)]
 
 
-def domain_of(
-    lower: str | None,
-    upper: str | None,
-    cells: str | None,
-    integers: str | None,
-    unit: str | None = None,
-    classes: str | None = None,
-) -> Domain:
-    """The domain that the options say."""
-    from labeldp.domain import Domain
-    from labeldp.plain_numbers import plain_number, whole_number
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let users see the options of the groups that a command takes as parameters."""
+    shown: list[Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if is_dataclass(kind := parameter.annotation):
+            groups[parameter.name] = kind
+            hints = get_type_hints(kind, include_extras=True)
+            shown += [
+                Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+                for one in fields(kind)
+            ]
+        else:
+            shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
-    if classes is not None:
-        if any(given is not None for given in (lower, upper, cells, integers, unit)):
+    @wraps(command)
+    def expanded(**given: Any) -> None:
+        made = {
+            name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    expanded.__signature__ = Signature(shown)  # type: ignore[attr-defined] # Typer reads both
+    expanded.__annotations__ = {one.name: one.annotation for one in shown}
+    return expanded
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """How text files of labels are read."""
+
+    id_type: IdType = None
+    delimiter: Delimiter = None
+    decimal: DecimalMark = "."
+
+    def source(self, path: str | Path, label: str, ids: str | None, person: str | None) -> LabelSource:
+        """Return the labels in a file."""
+        from labeldp.engines.arrow.source import LabelSource
+
+        return LabelSource(path, label, ids, self.id_type, self.delimiter, decimal=self.decimal, person_column=person)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The public bounds of labels."""
+
+    lower: Lower = None
+    upper: Upper = None
+    integers: Integers = None
+    unit: Annotated[
+        str | None,
+        BoundsOption(
+            metavar="UNIT", help="The unit of time of labels and bounds, such as hours or days. Durations need it."
+        ),
+    ] = None
+    out_of_range: Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)] = "clip"
+
+    def domain(self, cells: str | None = None) -> Domain:
+        """Return the domain that these options and `--cells` describe."""
+        from labeldp.domain import Domain
+        from labeldp.plain_numbers import plain_number, whole_number
+
+        if self.integers is not None:
+            if any(given is not None for given in (self.lower, self.upper, cells)):
+                raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
+            try:
+                first, last = (whole_number(end, "each end") for end in self.integers.split(":"))
+            except ValueError as error:
+                raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {self.integers!r}") from error
+            return Domain.integers(first, last, self.unit)
+        if self.lower is None or self.upper is None:
+            raise InvalidInput(
+                "give the public bounds of the labels: --lower A --upper B, or --integers A:B; or --classes for labels that are classes. They are yours to choose from what is "
+                "publicly known; bounds read off the labels would reveal them"
+            )
+        grid = None if cells is None else whole_number(cells, "--cells")
+        return Domain(plain_number(self.lower, "--lower"), plain_number(self.upper, "--upper"), grid, unit=self.unit)
+
+
+@dataclass(frozen=True)
+class BoundsOrClasses(Bounds):
+    """The public bounds of labels, or the names of their classes."""
+
+    classes: Annotated[
+        str | None,
+        BoundsOption(
+            metavar="NAME,…",
+            help="Labels are classes with these names, instead of numbers. Booleans, 0 and 1 are the first and the second of two.",
+        ),
+    ] = None
+
+    def domain(self, cells: str | None = None) -> Domain:
+        """Return the domain that these options and `--cells` describe."""
+        from labeldp.domain import Domain
+
+        if self.classes is None:
+            return super().domain(cells)
+        if any(given is not None for given in (self.lower, self.upper, cells, self.integers, self.unit)):
             raise InvalidInput("classes have no bounds: leave out --lower, --upper, --cells, --integers and --unit")
-        if "=" in classes:
+        if "=" in self.classes:
             raise InvalidInput(
                 "--classes are plain names, such as no,yes. With several labels they are those of the labels without --bounds"
             )
-        return Domain.of_classes(comma_list(classes))
-    if integers is not None:
-        if lower is not None or upper is not None or cells is not None:
-            raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
-        try:
-            first, last = (whole_number(end, "each end") for end in integers.split(":"))
-        except ValueError as error:
-            raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {integers!r}") from error
-        return Domain.integers(first, last, unit)
-    if lower is None or upper is None:
-        raise InvalidInput(
-            "give the public bounds of the labels: --lower A --upper B, or --integers A:B; or --classes for labels that are classes. They are yours to choose from what is "
-            "publicly known; bounds read off the labels would reveal them"
-        )
-    grid = None if cells is None else whole_number(cells, "--cells")
-    return Domain(plain_number(lower, "--lower"), plain_number(upper, "--upper"), grid, unit=unit)
+        return Domain.of_classes(comma_list(self.classes))
+
+
+@dataclass(frozen=True)
+class Charging:
+    """The ledger that a release is charged to, and the key that signs it."""
+
+    ledger: Annotated[
+        Path | None, BudgetOption("--ledger", metavar="DB", help="Charge this ledger (labeldp ledger create).")
+    ] = None
+    dataset: Annotated[str | None, BudgetOption("--dataset", metavar="NAME", help="The dataset to charge in it.")] = (
+        None
+    )
+    sign_key: SignKey = None
+
+    @cached_property
+    def opened(self) -> Ledger | None:
+        """The ledger, if one is charged."""
+        from labeldp.release.ledger import Ledger
+
+        if self.dataset is not None and self.ledger is None:
+            raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
+        return None if self.ledger is None else Ledger(self.ledger)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of a release in Python."""
+        return {"ledger": self.opened, "dataset": self.dataset, "sign_key": self.sign_key}
+
+    def tell(self) -> None:
+        """Print what is left in the ledger."""
+        from labeldp.budget import decimal_text
+
+        if self.opened is not None and self.dataset is not None:
+            line("ledger", f"{self.dataset} has ε = {decimal_text(self.opened.remaining(self.dataset))} left")
+
+    def verify_option(self) -> str:
+        """Return the option with which the other party checks the signature, to print it."""
+        return "" if self.sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How much a command prints, and in which form."""
+
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @contextmanager
+    def running(self, advice: str) -> Iterator[Phase]:
+        """Show the phases of a release. Someone who stops it is given the advice."""
+        with stoppable(advice), phases(quiet=self.quiet) as phase, no_share(quiet=self.quiet):
+            yield phase
+
+
+CHARGED = "If it was charged already, it stays so"
+"""The advice to someone who stopped a release that cannot be resumed."""

@@ -12,31 +12,19 @@ import typer
 
 from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.cli.catalogue_help import LOSSES, loss_offers, mechanism_offers
-from labeldp.cli.console import line, note, phases, print_json, stoppable
+from labeldp.cli.console import line, note, phases, print_json
 from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     BoundsOption,
+    BoundsOrClasses,
     BudgetOption,
-    Classes,
-    Conf,
-    Dataset,
-    DecimalMark,
-    Delimiter,
-    EngineChoice,
-    IdType,
-    Integers,
-    Json,
-    LedgerFile,
-    Lower,
-    OutOfRangeLabels,
+    Charging,
     OutputOption,
-    Quiet,
-    SignKey,
-    SparkConf,
-    Upper,
-    domain_of,
+    Shown,
+    TextFiles,
+    grouped,
 )
-from labeldp.cli.run_summary import no_share, note_clipped_of, note_left_out, outcome_record
+from labeldp.cli.run_summary import note_left_out, outcome_record, tell_outcomes
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -49,6 +37,7 @@ if TYPE_CHECKING:
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
 
 
+@grouped
 def privatize(
     source: Annotated[
         str,
@@ -79,7 +68,6 @@ def privatize(
             help="The column of record ids, integers or text. By default row numbers, which show the order of the input.",
         ),
     ] = None,
-    id_type: IdType = None,
     person: Annotated[
         str | None,
         typer.Option(
@@ -88,10 +76,6 @@ def privatize(
             "person are chosen for the message.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    decimal: DecimalMark = ".",
-    lower: Lower = None,
-    upper: Upper = None,
     cells: Annotated[
         str | None,
         BoundsOption(
@@ -99,11 +83,12 @@ def privatize(
             help="Grid points from A to B for the private histogram. By default the number that the records can fill.",
         ),
     ] = None,
-    integers: Integers = None,
-    bounds: Annotated[
+    own_bounds: Annotated[
         list[str] | None,
         BoundsOption(
-            metavar="COL=A:B", help="With several labels: the bounds of one of them. Give it again for others."
+            "--bounds",
+            metavar="COL=A:B",
+            help="With several labels: the bounds of one of them. Give it again for others.",
         ),
     ] = None,
     weights: Annotated[
@@ -113,14 +98,6 @@ def privatize(
             help="With several labels: how often each is chosen, in proportion, as in amount=2,days=1.",
         ),
     ] = None,
-    classes: Classes = None,
-    unit: Annotated[
-        str | None,
-        BoundsOption(
-            metavar="UNIT", help="The unit of time of labels and bounds, such as hours or days. Durations need it."
-        ),
-    ] = None,
-    out_of_range: OutOfRangeLabels = "clip",
     loss: Annotated[
         str,
         MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", autocompletion=loss_offers),
@@ -155,18 +132,16 @@ def privatize(
             help="Keep the key in this file, to resume a run or add batches. It is as sensitive as the labels.",
         ),
     ] = None,
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
     keep_order: Annotated[
         bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
-    sign_key: SignKey = None,
-    engine: EngineChoice = "arrow",
-    spark_conf: SparkConf = None,
-    conf: Conf = None,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    text: TextFiles,
+    bounds: BoundsOrClasses,
+    charging: Charging,
+    reader: EngineOptions,
+    shown: Shown,
 ) -> None:
     """Randomize a file of labels into one message that is safe to send.
 
@@ -198,88 +173,66 @@ def privatize(
     from labeldp.priors import Prior
     from labeldp.release.labels import expected_figures
     from labeldp.release.labels import privatize as release_labels
-    from labeldp.release.ledger import Ledger
     from labeldp.release.randomizer import LabelRandomizer
 
-    domains = _domains(label, bounds or (), lambda: domain_of(lower, upper, cells, integers, unit, classes), weights)
+    domains = _domains(label, own_bounds or (), lambda: bounds.domain(cells), weights)
     known = None if prior is None else Prior.from_csv(prior)
     randomizers = {
-        name: LabelRandomizer(epsilon, domain, loss, _mechanism(mechanism, purpose), known, out_of_range)
+        name: LabelRandomizer(epsilon, domain, loss, _mechanism(mechanism, purpose), known, bounds.out_of_range)
         for name, domain in domains.items()
     }
     randomizer = randomizers[label[0]]
-    labels = Labels(source, label[0], id_column, id_type, delimiter, decimal, person)
-    reader = EngineOptions(engine, spark_conf, conf or ())
+    labels = Labels(source, label[0], id_column, text, person)
     reader.check(labels, keep_order=keep_order)
     if len(randomizers) > 1:
-        _check_several(engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
+        _check_several(reader.engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
     if dry_run:
-        with phases(quiet=quiet) as phase:
+        with phases(quiet=shown.quiet) as phase:
             plan = randomizer.plan(*reader.count(labels, phase))
         plan.warn()
-        _show_plan(expected_figures(plan), as_json=as_json)
+        _show_plan(expected_figures(plan), as_json=shown.as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")
     if key_file is None and message.exists():  # before Spark takes its seconds to start
         raise InvalidInput(f"{message} exists and is not overwritten: choose another --out")
-    if dataset is not None and ledger is None:
-        raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
+    charged = charging.arguments
     _note_order(id_column, keep_order=keep_order)
-    budget = None if ledger is None else Ledger(ledger)
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
     advice = resumable if key_file is not None else lost
-    if len(randomizers) > 1:
-        from labeldp.release.several import privatize_several
+    several = len(randomizers) > 1
+    with shown.running(advice) as phase:
+        if several:
+            from labeldp.release.several import privatize_several
 
-        with stoppable(advice), phases(quiet=quiet) as phase, no_share(quiet=quiet):
             outcomes = privatize_several(
                 labels.file(),
                 randomizers,
                 message,
                 key_file=key_file,  # type: ignore[arg-type] # checked before
                 weights=_weights(weights),
-                ledger=budget,
-                dataset=dataset,
-                sign_key=sign_key,
                 phase=phase,
+                **charged,
             )
-        for outcome in outcomes.values():
-            note_clipped_of(outcome, out_of_range, quiet=quiet)
-        if as_json:
-            print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
-        elif not quiet:
-            for outcome in outcomes.values():
-                _report(outcome)
-            line("in all", f"ε = {decimal_text(exact_epsilon(epsilon))} for all labels of a person, charged once")
-            if budget is not None and dataset is not None:
-                line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        else:
+            with reader.reads(labels, phase) as found:
+                outcome = release_labels(
+                    found, randomizer, message, key_file=key_file, keep_order=keep_order, phase=phase, **charged
+                )
+            outcomes = {label[0]: outcome}
+    tell_outcomes(outcomes, _report, bounds.out_of_range, shown, several=several)
+    if shown.quiet or shown.as_json:
         return
-    with stoppable(advice), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
-        outcome = release_labels(
-            found,
-            randomizer,
-            message,
-            ledger=budget,
-            dataset=dataset,
-            key_file=key_file,
-            keep_order=keep_order,
-            sign_key=sign_key,
-            phase=phase,
-        )
-    note_clipped_of(outcome, out_of_range, quiet=quiet)
-    if as_json:
-        print_json(outcome_record(outcome))
-    elif not quiet:
-        _report(outcome)
-        if budget is not None and dataset is not None:
-            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+    if several:
+        line("in all", f"ε = {decimal_text(exact_epsilon(epsilon))} for all labels of a person, charged once")
+    charging.tell()
+    if not several:
         if key_file is not None:
             line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
         line("next", "send the folder. The other side trains with:")
-        verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
-        line("", f"labeldp train {quote(str(message))} --features FILE --id {quote(found.id_name)} --out MODEL{verify}")
+        command = f"labeldp train {quote(str(message))} --features FILE --id {quote(found.id_name)} --out MODEL"
+        line("", command + charging.verify_option())
 
 
 def _domains(

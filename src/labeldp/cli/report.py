@@ -7,28 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeldp.budget import decimal_text
-from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
+from labeldp.cli.console import line, note, print_json, print_table
 from labeldp.cli.options import (
-    Classes,
-    Dataset,
-    DecimalMark,
-    Delimiter,
-    Integers,
-    Json,
-    LedgerFile,
-    Lower,
-    OutOfRangeLabels,
+    CHARGED,
+    BoundsOrClasses,
+    Charging,
     OutputOption,
     Person,
-    Quiet,
-    SignKey,
-    Upper,
+    Shown,
+    TextFiles,
     VerifyKey,
     comma_list,
-    domain_of,
+    grouped,
 )
-from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
+from labeldp.cli.run_summary import for_each, note_clipped, records_text
 from labeldp.cli.score import SmallestGroup
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
@@ -37,6 +29,7 @@ if TYPE_CHECKING:
     from labeldp.evaluate.report import Report
 
 
+@grouped
 def report(
     source: Annotated[
         Path,
@@ -68,16 +61,6 @@ def report(
         str | None, typer.Option("--id", metavar="COL", help="For a MESSAGE: the id column of the features.")
     ] = None,
     verify_key: VerifyKey = None,
-    delimiter: Delimiter = None,
-    decimal: DecimalMark = ".",
-    lower: Lower = None,
-    upper: Upper = None,
-    integers: Integers = None,
-    classes: Classes = None,
-    out_of_range: OutOfRangeLabels = "clip",
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    sign_key: SignKey = None,
     csv: Annotated[
         Path | None, OutputOption("--csv", metavar="FILE", help="Also write the table to this new file.")
     ] = None,
@@ -85,8 +68,11 @@ def report(
         Path | None,
         OutputOption("--picture", metavar="FILE", help="Also draw the means with their intervals: .svg or .png."),
     ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    text: TextFiles,
+    bounds: BoundsOrClasses,
+    charging: Charging,
+    shown: Shown,
 ) -> None:
     """Report the mean and quantiles of labels by group, or the rates of classes, each with a 95 % interval.
 
@@ -107,13 +93,12 @@ def report(
     from labeldp.evaluate.report import report_labels
     from labeldp.learn.group_report import report as report_groups
     from labeldp.learn.verdict import unpaired
-    from labeldp.release.ledger import Ledger
 
     _check_files(csv, picture)
     is_message = (source / MANIFEST).is_file()
     clipped = 0
-    budget = None if ledger is None else Ledger(ledger)
-    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+    charged = charging.arguments
+    with shown.running(CHARGED) as phase:
         if is_message:
             from labeldp.artifact.reader import Message
 
@@ -121,7 +106,7 @@ def report(
                 ("--label", label),
                 ("--epsilon", epsilon),
                 ("--out", folder),
-                ("--ledger", ledger),
+                ("--ledger", charging.ledger),
                 ("--person", person),
             ):
                 if value is not None:
@@ -135,8 +120,6 @@ def report(
                 phase=phase,
             )
         else:
-            from labeldp.engines.arrow.source import LabelSource
-
             if label is None or epsilon is None or folder is None:
                 raise InvalidInput(
                     "a report of labels needs --label, --epsilon and --out, or give the folder of a message"
@@ -145,30 +128,28 @@ def report(
             if features is not None or id_column is not None:
                 raise InvalidInput(f"--features and --id are for a message, and {source} is none: leave them out")
             found, clipped = report_labels(
-                LabelSource(source, label, None, None, delimiter, decimal=decimal, person_column=person),
+                text.source(source, label, None, person),
                 by,
                 folder,
                 epsilon,
-                domain_of(lower, upper, None, integers, classes=classes),
+                bounds.domain(),
                 quantiles=wanted,
                 smallest_group=smallest_group,
-                out_of_range=out_of_range,
-                ledger=budget,
-                dataset=dataset,
-                sign_key=sign_key,
+                out_of_range=bounds.out_of_range,
                 phase=phase,
+                **charged,
             )
-    note_clipped(clipped, sum(row.records for row in found.rows), out_of_range, quiet=quiet)
+    note_clipped(clipped, sum(row.records for row in found.rows), bounds.out_of_range, quiet=shown.quiet)
     _write(found, csv, picture)
-    if as_json:
+    if shown.as_json:
         data = {"epsilon": found.epsilon_exact, "by": found.by, "persons": found.persons}
         data["figures"] = found.to_arrow().to_pylist()
         unused = {"features_without_label": found.without_label, "labels_without_features": found.without_features}
         print_json(data | (unused if is_message else {}))
-    elif not quiet:
+    elif not shown.quiet:
         show_report(found)
-        for title, text in unpaired(found.without_label, found.without_features):
-            line(title, text)
+        for title, words in unpaired(found.without_label, found.without_features):
+            line(title, words)
         if found.left_out:
             line("groups", f"{count_of(found.left_out, 'record')} left out: their groups are too small, even together")
         if found.persons is not None:
@@ -177,8 +158,7 @@ def report(
             "epsilon",
             f"{found.epsilon:g}{for_each(found.persons)}{', paid before: this report costs nothing' if is_message else ''}",
         )
-        if budget is not None and dataset is not None:
-            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        charging.tell()
         if folder is not None:
             line("report", f"{folder}, with the table in figures.csv. labeldp audit {folder} proves its ε")
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from labeldp.cli.console import line, note
+from labeldp.cli.console import line, note, print_json
 from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
+    from labeldp.cli.options import Shown
     from labeldp.release.labels import ReleaseOutcome
-
-
-@contextmanager
-def no_share(*, quiet: bool) -> Iterator[None]:
-    """With --quiet, hold back the warning that names the share of clipped labels; `note_clipped` says it without."""
-    from labeldp.errors import ClippingWarning
-
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", ClippingWarning)
-        yield
 
 
 def note_clipped(clipped: int, records: int, out_of_range: str, *, quiet: bool) -> None:
@@ -68,10 +56,24 @@ def for_each(persons: int | None) -> str:
     return "" if persons is None else " for each person"
 
 
-def note_clipped_of(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
-    """Tell how many labels of a release were clipped, among all that were read."""
-    read = outcome.records + outcome.already_held + outcome.left_out
-    note_clipped(outcome.clipped, read, out_of_range, quiet=quiet)
+def tell_outcomes(
+    outcomes: dict[str, ReleaseOutcome],
+    tell: Callable[[ReleaseOutcome], None],
+    out_of_range: str,
+    shown: Shown,
+    *,
+    several: bool,
+) -> None:
+    """Print the outcome of a release for each label, in words or as JSON, and how many labels were clipped."""
+    for outcome in outcomes.values():
+        read = outcome.records + outcome.already_held + outcome.left_out
+        note_clipped(outcome.clipped, read, out_of_range, quiet=shown.quiet)
+    if shown.as_json:
+        records = {name: outcome_record(outcome) for name, outcome in outcomes.items()}
+        print_json({"messages": records} if several else next(iter(records.values())))
+    elif not shown.quiet:
+        for outcome in outcomes.values():
+            tell(outcome)
 
 
 def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:

@@ -8,30 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.budget import decimal_text
-from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
+from labeldp.cli.console import line, note, print_json, print_table
 from labeldp.cli.options import (
-    Classes,
-    Dataset,
-    DecimalMark,
-    Delimiter,
-    IdType,
-    Integers,
-    Json,
+    CHARGED,
+    BoundsOrClasses,
+    Charging,
     Label,
-    LedgerFile,
-    Lower,
-    OutOfRangeLabels,
+    LabelsArgument,
     OutputOption,
     Person,
-    Quiet,
-    SignKey,
-    Upper,
+    Shown,
+    TextFiles,
     comma_list,
-    domain_of,
+    grouped,
 )
-from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
-from labeldp.errors import InvalidInput
+from labeldp.cli.run_summary import for_each, note_clipped, records_text
 from labeldp.formatting import count_of, plain
 
 if TYPE_CHECKING:
@@ -54,13 +45,9 @@ SHOWN = {
 }
 
 
+@grouped
 def score(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
-        ),
-    ],
+    source: LabelsArgument,
     label: Label,
     id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids in both files.")],
     predictions: Annotated[
@@ -88,21 +75,13 @@ def score(
         typer.Option(metavar="COL", help="Also score the groups by this column of the predictions. Takes half of ε."),
     ] = None,
     smallest_group: SmallestGroup = 20,
-    id_type: IdType = None,
     person: Person = None,
-    delimiter: Delimiter = None,
-    decimal: DecimalMark = ".",
     matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions that have no label.")] = False,
-    lower: Lower = None,
-    upper: Upper = None,
-    integers: Integers = None,
-    classes: Classes = None,
-    out_of_range: OutOfRangeLabels = "clip",
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    sign_key: SignKey = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    text: TextFiles,
+    bounds: BoundsOrClasses,
+    charging: Charging,
+    shown: Shown,
 ) -> None:
     """Answer predictions with their noisy error: how good a model is, for a small ε.
 
@@ -125,17 +104,12 @@ def score(
           --predictions rates.parquet --epsilon 0.5
           --classes no,yes --out score
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.engines.arrow.source import LabelSource
     from labeldp.evaluate.score import score as score_predictions
-    from labeldp.release.ledger import Ledger
 
-    if dataset is not None and ledger is None:
-        raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
-    domain = domain_of(lower, upper, None, integers, classes=classes)
-    budget = None if ledger is None else Ledger(ledger)
-    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+    domain, charged = bounds.domain(), charging.arguments
+    with shown.running(CHARGED) as phase:
         outcome = score_predictions(
-            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal, person_column=person),
+            text.source(source, label, id_column, person),
             predictions,
             answer,
             epsilon,
@@ -145,37 +119,34 @@ def score(
             by=by,
             smallest_group=smallest_group,
             matching=matching,
-            out_of_range=out_of_range,
-            ledger=budget,
-            dataset=dataset,
-            sign_key=sign_key,
+            out_of_range=bounds.out_of_range,
             phase=phase,
+            **charged,
         )
-    note_clipped(outcome.clipped, outcome.score.records, out_of_range, quiet=quiet)
-    if outcome.moved_predictions and not quiet:
+    note_clipped(outcome.clipped, outcome.score.records, bounds.out_of_range, quiet=shown.quiet)
+    if outcome.moved_predictions and not shown.quiet:
         were = "was" if outcome.moved_predictions == 1 else "were"
         where = "lay outside the bounds and {} moved to them, which only lowers errors"
-        if classes is not None:
+        if domain.classes is not None:
             where = "had a probability below 0.0001 or above 0.9999 and {} moved there"
         note(f"{count_of(outcome.moved_predictions, 'prediction')} {where.format(were)}")
-    if as_json:
+    if shown.as_json:
         print_json(score_record(outcome.score) | _counts(outcome))
         return
-    if quiet:
+    if shown.quiet:
         return
     line("answer", f"{answer}")
     line("records", records_text(outcome.score.records, outcome.score.persons))
-    for count, text in (
+    for count, words in (
         (outcome.without_label, "predictions had no label and were left out"),
         (outcome.without_prediction, "labels had no prediction and were not used"),
         (outcome.outside_groups, "records are in no group, since their groups are too small"),
     ):
         if count:
-            line("unpaired" if "group" not in text else "groups", f"{count:,} {text}")
+            line("unpaired" if "group" not in words else "groups", f"{count:,} {words}")
     show_score(outcome.score)
     line("epsilon", f"{outcome.score.epsilon:g}{for_each(outcome.score.persons)}")
-    if budget is not None and dataset is not None:
-        line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+    charging.tell()
     line("next", f"send the folder. labeldp audit {answer} checks it and shows the score")
 
 

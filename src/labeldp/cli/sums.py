@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.budget import decimal_text
-from labeldp.cli.console import line, phases, print_json, stoppable
+from labeldp.cli.console import line, print_json
 from labeldp.cli.options import (
-    Dataset,
-    DecimalMark,
-    Delimiter,
-    IdType,
-    Integers,
-    Json,
+    CHARGED,
+    Bounds,
+    Charging,
     Label,
-    LedgerFile,
-    Lower,
-    OutOfRangeLabels,
+    LabelsArgument,
     OutputOption,
     Person,
-    Quiet,
-    SignKey,
-    Upper,
-    domain_of,
+    Shown,
+    TextFiles,
+    grouped,
 )
-from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
+from labeldp.cli.run_summary import for_each, note_clipped, records_text
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
@@ -39,13 +32,9 @@ WIDTH = 10
 """The columns for the names of a plan, of which "histogram" is the longest."""
 
 
+@grouped
 def sums(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
-        ),
-    ],
+    source: LabelsArgument,
     label: Label,
     id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids in LABELS.")],
     cells: Annotated[
@@ -55,10 +44,7 @@ def sums(
     answer: Annotated[
         Path | None, OutputOption("--out", metavar="DIR", help="The answer: a folder that must not exist yet.")
     ] = None,
-    id_type: IdType = None,
     person: Person = None,
-    delimiter: Delimiter = None,
-    decimal: DecimalMark = ".",
     matching: Annotated[
         bool,
         typer.Option(
@@ -66,16 +52,12 @@ def sums(
             help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
         ),
     ] = False,
-    lower: Lower = None,
-    upper: Upper = None,
-    integers: Integers = None,
-    out_of_range: OutOfRangeLabels = "clip",
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    sign_key: SignKey = None,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    text: TextFiles,
+    bounds: Bounds,
+    charging: Charging,
+    shown: Shown,
 ) -> None:
     """Answer a file of cells with noisy sums of the labels, which are safe to send.
 
@@ -95,25 +77,21 @@ def sums(
           --lower 0 --upper 400 --out sums
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.budget import exact_epsilon
-    from labeldp.engines.arrow.source import LabelSource, count_rows
+    from labeldp.engines.arrow.source import count_rows
     from labeldp.release.cells_file import CellsFile
-    from labeldp.release.ledger import Ledger
     from labeldp.release.sums import SumsPlan, sums_for_cells
 
     amount = exact_epsilon(epsilon)
-    domain = domain_of(lower, upper, None, integers)
-    if dataset is not None and ledger is None:
-        raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
+    domain, charged = bounds.domain(), charging.arguments
     if dry_run:
-        sent = CellsFile.read(cells, id_type)
-        _show_plan(SumsPlan(amount, sent.columns, sent.columns.records), sent.names, as_json=as_json)
+        sent = CellsFile.read(cells, text.id_type)
+        _show_plan(SumsPlan(amount, sent.columns, sent.columns.records), sent.names, as_json=shown.as_json)
         return
     if answer is None:
         raise InvalidInput("give --out DIR, the folder to write the answer to")
-    labels = LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal, person_column=person)
-    sent = CellsFile.read(cells, id_type, count_rows(labels))
-    budget = None if ledger is None else Ledger(ledger)
-    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+    labels = text.source(source, label, id_column, person)
+    sent = CellsFile.read(cells, text.id_type, count_rows(labels))
+    with shown.running(CHARGED) as phase:
         outcome = sums_for_cells(
             labels,
             sent,
@@ -121,22 +99,19 @@ def sums(
             epsilon,
             domain,
             matching=matching,
-            out_of_range=out_of_range,
-            ledger=budget,
-            dataset=dataset,
-            sign_key=sign_key,
+            out_of_range=bounds.out_of_range,
             phase=phase,
+            **charged,
         )
-    note_clipped(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
-    if as_json:
+    note_clipped(outcome.clipped, outcome.sums.records, bounds.out_of_range, quiet=shown.quiet)
+    if shown.as_json:
         print_json(_record(outcome, answer))
-    elif not quiet:
+    elif not shown.quiet:
         _report(outcome, answer)
-        if budget is not None and dataset is not None:
-            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        charging.tell()
         line("next", "send the folder. The other side trains with:")
-        verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
-        line("", f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL{verify}")
+        command = f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL"
+        line("", command + charging.verify_option())
 
 
 def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -360,7 +360,8 @@ class SumsRelease(ReleaseJob[SumsReady]):
         matching: bool,
         out_of_range: OutOfRange,
     ) -> None:
-        self.source, self.cells, self.epsilon, self.domain = source, cells, epsilon, domain
+        self.source = replace(source, unit=domain.unit or source.unit)
+        self.cells, self.epsilon, self.domain = cells, epsilon, domain
         self.matching, self.out_of_range = matching, out_of_range
         self.unit = "record" if source.person_column is None else "person"
 

@@ -27,6 +27,7 @@ from labeldp import Domain, LabelDPRegressor, LabelRandomizer, Ledger, Prior
 from labeldp.errors import InsufficientBudget, InvalidInput
 from labeldp.learn import BoostingRegressor, ConditionalRegressor
 from labeldp.priors import BudgetWarning
+from seeded_words import seeded_draws
 
 # Clones of one object count their fits together, in whatever order tests run; tests/learn/test_conditional.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
@@ -535,3 +536,54 @@ def test_record_batches_are_tables():
     model = LabelDPRegressor(Ridge(), epsilon=8, domain=(0, 400)).fit(batch, Y[:ROWS])
     assert model.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_array_equal(model.predict(batch), model.predict(pa.Table.from_batches([batch])))
+
+
+SEVERAL = np.column_stack([Y, 400 - Y])[:ROWS]
+OWNERS = np.arange(ROWS) // 5
+
+
+def columns_model(**settings):
+    return LabelDPRegressor(LinearRegression(), epsilon=8, domain=[(0, 400), (0, 500)], **settings)
+
+
+@pytest.mark.parametrize("persons", [None, OWNERS])
+def test_several_columns_cost_epsilon_once(tmp_path, persons):
+    ledger = Ledger.create(tmp_path / "several.db")
+    ledger.add_dataset("sales", 8, unit="record" if persons is None else "person")
+    model = columns_model(ledger=ledger, dataset="sales").fit(X[:ROWS], SEVERAL, persons=persons)
+    assert ledger.remaining("sales") == 0
+    assert model.epsilon_spent_ == 8
+    assert model.predict(X).shape == (len(X), 2)
+    assert model.score(X[:ROWS], SEVERAL) > 0.3
+    with pytest.raises(InsufficientBudget):
+        model.fit(X[:ROWS], SEVERAL, persons=persons)
+
+
+@pytest.mark.parametrize("persons", [None, OWNERS])
+def test_all_labels_of_a_row_or_a_person_reach_one_column_only(persons):
+    """So that the charge of one column covers the others."""
+    moved = set()
+    for number in range(12):
+        found = []
+        others = np.where((np.arange(ROWS) if persons is None else persons)[:, None] == number, 400 - SEVERAL, SEVERAL)
+        for labels in (SEVERAL, others):
+            with seeded_draws(5, any_processor=True):
+                found.append(
+                    columns_model(mechanism="randomized-response").fit(X[:ROWS], labels, persons=persons).predict(X)
+                )
+        changed = np.flatnonzero((found[0] != found[1]).any(axis=0))
+        assert changed.size <= 1
+        moved.update(changed.tolist())
+    assert moved == {0, 1}
+
+
+def test_a_column_that_is_refused_costs_nothing(ledger):
+    labels = SEVERAL.copy()
+    labels[:, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        columns_model(ledger=ledger, dataset="sales").fit(X[:ROWS], labels)
+    assert not ledger.history("sales")
+    with pytest.raises(InvalidInput, match="3 columns and domain has 2"):
+        columns_model().fit(X[:ROWS], np.zeros((ROWS, 3)))
+    with pytest.raises(InvalidInput, match="domain is a list"):
+        columns_model().fit(X[:ROWS], Y[:ROWS])

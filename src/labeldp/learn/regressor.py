@@ -116,25 +116,34 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         Costs ε, every time.
 
         """
-        self._check_settings()
         try:
-            X = in_memory(X)
-            with without_values():
-                labels = self._checked(X, y)
-            randomizer = self._randomizer()
-            parameters = self._fit_parameters(sample_weight, fit_params)
-            people = None if persons is None else People.prepare(randomizer, persons, len(labels))
-            method = self._chosen(len(labels), X, parameters, people)
-            fitting = self._strategy(method, randomizer, X, labels, parameters, people)
-            private = fitting.release(self._count)
-            for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
-                self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
-            self.method_ = method
-            fitting.train(self, private)
-            self._trained()
+            self._learn(*self._prepared(in_memory(X), y, self._fit_parameters(sample_weight, fit_params), persons))
         finally:
             self._forget()
         return self
+
+    def _prepared(self, X: Any, y: Any, parameters: dict[str, Any], persons: Any) -> tuple[Method, Any]:
+        """Return the method and what releases and trains. Everything that can be refused is refused here."""
+        self._check_settings()
+        with without_values():
+            labels = self._checked(X, y)
+        randomizer = self._randomizer()
+        people = None if persons is None else People.prepare(randomizer, persons, len(labels))
+        method = self._chosen(len(labels), X, parameters, people)
+        return method, self._strategy(method, randomizer, X, labels, parameters, people)
+
+    def _learn(self, method: Method, fitting: Any) -> None:
+        """Release and train."""
+        private = fitting.release(self._count)
+        self._drop_release()
+        self.method_ = method
+        fitting.train(self, private)
+        self._trained()
+
+    def _drop_release(self) -> None:
+        """Drop what an earlier fit released: the object and its pickle hold what comes from one fit."""
+        for name in ("estimator_", "estimators_", "method_", "mechanism_", "sums_", "private_labels_"):
+            self.__dict__.pop(name, None)
 
     def _strategy(
         self,
@@ -145,7 +154,7 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         parameters: dict[str, Any],
         people: People | None,
     ) -> Any:
-        """Return what releases and trains. Everything that can be refused is refused here."""
+        """Return what releases and trains with this method."""
         if method.name == "sums":
             return SumsFit.prepare(self, X, labels, people)
         return LabelsFit.prepare(self, randomizer, X, labels, parameters, people)
@@ -344,8 +353,9 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         is 70 times as fast as the stack and less accurate.
     epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.
-    domain : Domain or (lower, upper)
-        The public bounds of the labels. They must be given and are never read off `y`.
+    domain : Domain or (lower, upper), or a list of them
+        The public bounds of the labels. They must be given and are never read off `y`. A list has the bounds of each column, if `y` has
+        several; otherwise all have the same.
     loss : str, Loss or callable
         The loss that predictions should keep small. For squared loss the model learns the mean. For any other it learns the
         label's conditional distribution and predicts the answer that loses least: a median, a quantile, a positive mean. A
@@ -383,6 +393,8 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         The public mechanism that randomized the labels; not there for sums.
     sums_ : PrivateSums
         The noisy sums with their proof; not there for labels. If training failed, these are the sums that were released until then.
+    estimators_ : list of LabelDPRegressor
+        The fitted regressor of each column, if `y` had several. The attributes above are theirs then.
     epsilon_spent_ : float
         What all fits of this object have cost, rounded up, including those that failed after the charge.
     private_labels_ : PrivateLabels
@@ -411,6 +423,13 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     (1000,)
     >>> model.epsilon_spent_
     2.0
+
+    Two labels of each row for one ε:
+
+    >>> y = np.column_stack([200 + 50 * X[:, 0], 10 + 2 * X[:, 1]])
+    >>> both = LabelDPRegressor(epsilon=2, domain=[(0, 400), (0, 20)]).fit(X, y)
+    >>> both.predict(X).shape, both.epsilon_spent_
+    ((1000, 2), 2.0)
 
     Several models from one release:
 
@@ -453,6 +472,86 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         self.clip_predictions = clip_predictions
         self.out_of_range = out_of_range
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, persons: Any = None, **fit_params: Any) -> Self:
+        """Release noisy sums of `y`, or randomize it once, and train on that.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The true labels: numbers, or durations if the domain has a unit. An array with several columns has several labels of each
+            row. Then ε covers all labels of a row together, or of a person: every row, or every person, is used for one of the
+            columns, chosen independently of labels.
+        sample_weight : array-like, optional
+            Weights for the inner estimator. They must not depend on the labels.
+        persons : array-like, optional
+            The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
+            trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
+            where those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+        **fit_params : dict
+            More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
+            that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
+
+        Returns
+        -------
+        LabelDPRegressor
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a setting cannot work or a label is refused. Nothing is charged then.
+        InsufficientBudget
+            If the ledger has less than ε left for the dataset.
+
+        Privacy
+        -------
+        Costs ε, every time.
+
+        """
+        labels = as_numpy(y, "y") if isinstance(y, Sized) else None
+        if labels is None or labels.ndim != 2 or labels.shape[1] < 2:
+            if isinstance(self.domain, list):
+                raise InvalidInput("domain is a list, which is for several columns of labels: give the bounds of one")
+            return super().fit(X, y, sample_weight, persons=persons, **fit_params)
+        X, parameters = in_memory(X), self._fit_parameters(sample_weight, fit_params)
+        check_consistent_length(X, labels)
+        validate_data(self, X, skip_check_array=True)
+        models = self._of_columns(labels.shape[1])
+        words = person_words(
+            EntryChoice.of(OsEntropy()), np.arange(len(labels)) if persons is None else persons, len(labels)
+        )
+        column_of = np.unique(words, return_inverse=True)[1] % len(models)
+        prepared = []
+        for number, model in enumerate(models):
+            rows = np.flatnonzero(column_of == number)
+            own = None if persons is None else words[rows]
+            given = _check_method_params(X, parameters, indices=rows)
+            prepared.append(model._prepared(_safe_indexing(X, rows), labels[rows, number], given, own))  # noqa: SLF001
+        self._drop_release()
+        self.estimators_ = models
+        for number, (model, fitting) in enumerate(zip(models, prepared, strict=True)):
+            model._learn(*fitting)  # noqa: SLF001 - the first one charges ε, which covers the others
+            if number == 0:
+                self._count(model._spent)  # noqa: SLF001
+        return self
+
+    def _of_columns(self, columns: int) -> list[LabelDPRegressor]:
+        """Return an estimator for each column of labels. They learn from other persons each, so the charge of the first covers all."""
+        domains = self.domain if isinstance(self.domain, list) else [self.domain] * columns
+        if len(domains) != columns:
+            raise InvalidInput(
+                f"y has {columns} columns and domain has {len(domains)} entries: give one for each column, or one pair of bounds for all"
+            )
+        settings = self.get_params(deep=False)
+        free = {"ledger": None, "dataset": None}
+        self._check_ledger()
+        return [
+            type(self)(**settings | {"domain": domain} | (free if number else {}))
+            for number, domain in enumerate(domains)
+        ]
+
     def predict(self, X: Any) -> Floats:
         """Predict with the inner estimator and clip into the public bounds, unless `clip_predictions` is off.
 
@@ -464,9 +563,11 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         Returns
         -------
         array of float
-            A prediction for each row.
+            A prediction for each row, or a row of predictions if `y` had several columns.
 
         """
+        if hasattr(self, "estimators_"):
+            return np.column_stack([model.predict(X) for model in self.estimators_])
         check_is_fitted(self, "estimator_")
         X = in_memory(X)
         if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses
@@ -507,6 +608,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = tags.non_deterministic
+        tags.target_tags.multi_output = True
         return tags
 
 

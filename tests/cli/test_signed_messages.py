@@ -118,7 +118,7 @@ def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "holds a private key")]
+    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "contains a private key")]
 )
 def test_train_and_audit_refuse_another_key(run, message, key, says):
     for command in (train, lambda run, *more: run("audit", "message", *more)):

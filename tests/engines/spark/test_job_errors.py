@@ -103,7 +103,7 @@ def test_a_frame_that_fails_only_in_the_second_pass(spark, place):
         (
             f"x {FAILED} ArrowInvalid\n at {SECRET}",
             jobs.SparkFailed,
-            "failed with ArrowInvalid. Spark's log says where",
+            "failed with ArrowInvalid. See Spark's log for the location",
         ),
         (f"of {SECRET}", jobs.SparkFailed, r"could not finish a job \(PySparkException\)"),
     ],

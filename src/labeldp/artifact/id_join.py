@@ -34,7 +34,7 @@ def match_ids(
     kinds = kind_words(wanted.type), kind_words(held.type)
     if kinds[0] != kinds[1]:
         raise InvalidInput(
-            f"the ids of {wanted_in} are {kinds[0]} and those of {held_in} are {kinds[1]}: convert them to the same type. "
+            f"the ids of {wanted_in} are {kinds[0]} and the ids of {held_in} are {kinds[1]}: convert them to the same type. "
             "privatize, cells and sums have --id-type str for that"
         )
     try:

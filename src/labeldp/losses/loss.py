@@ -517,7 +517,7 @@ def _named(text: str) -> Loss:
     entry = LOSSES[name]
     if not entry.takes_number:
         if number is not None:
-            raise InvalidInput(f"loss {name!r} takes no number, got {text!r}")
+            raise InvalidInput(f"loss {name!r} does not take a number, got {text!r}")
         arguments = []
     else:
         try:

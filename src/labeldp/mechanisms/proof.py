@@ -103,7 +103,7 @@ def verify(mechanism: Any) -> Proof:
     table = getattr(mechanism, "table", None)
     if table is None:
         raise PrivacyRefused(
-            f"{type(mechanism).__name__} has no table of integers: its outputs are decided by floats, "
+            f"{type(mechanism).__name__} lacks a table of integers: its outputs depend on floats, "
             "whose rounding can reveal the label. Use its discrete counterpart"
         )
     claimed: Fraction = mechanism.epsilon_exact

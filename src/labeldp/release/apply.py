@@ -234,7 +234,7 @@ class _Batch:
         return added
 
     def _write(self, begun: KeptRelease, target: Path) -> tuple[Manifest, int]:
-        """Draw the new records and publish them, then the card, then the manifest. Return the manifest and the number of new records."""
+        """Draw the new records and publish them, the card and the manifest, in this order. Return the manifest and the number of new records."""
         message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
         work.mkdir()
         job = DrawJob(

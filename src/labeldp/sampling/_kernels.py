@@ -28,7 +28,7 @@ def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any)
 
 @njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def sample_window(symbols: Any, words: Any, window: Any, inside: Any, outside: Any, spare: Any, codes: Any) -> None:
-    """The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
+    """Draw codes. The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
     larger = spare * (inside + _ONE)
     last = larger + (window - spare) * inside - _ONE  # last word of the window; the window may contain all words
     for i in range(symbols.size):

@@ -127,7 +127,7 @@ class FeatureFile(ABC):
 
     @property
     def _explain(self) -> Callable[[str], str] | None:
-        """Return the function that turns Arrow's error about a text file into a message, or None."""
+        """The function that turns Arrow's error about a text file into a message, or None."""
         if self.delimiter is None:
             return None
         return partial(csv_text.explain_csv_error, file=self.path, delimiter=self.delimiter)
@@ -241,7 +241,7 @@ class _TextFile(FeatureFile):
         return pa.schema([(name, self._types[name]) for name in columns])
 
     def type_as_written(self, column: str) -> pa.DataType:
-        """Text: see `FeatureFile`."""
+        """Return text; see `FeatureFile`."""
         self.require(column)
         return pa.string()
 

@@ -254,7 +254,7 @@ RECORDS = {
     "a cell too many": (changed("region", 5), BOTH, "'region' must be from 0 to 4, .* 1 record are not"),
     "no cells at all": (TABLE.set_column(1, "region", pa.nulls(ROWS, pa.int32())), {"cells": "region"}, "in 900 records"),
     "too many cells": (changed("paid", 10**15), {"cells": ["paid"]}, "at most 10,000,000 sums"),
-    "a sign of 0": (changed("new", 0), BOTH, r"signs must be \+1 or −1, but those of 1 record in 'new'"),
+    "a sign of 0": (changed("new", 0), BOTH, r"signs must be \+1 or −1, but the signs of 1 record in 'new'"),
     "no sign": (changed("new", None), BOTH, "column 'new' is missing in 1 record"),
     "no records": (TABLE[:0], BOTH, "no labels to sum"),
     "one record": (TABLE[:1], BOTH, "one label only"),

@@ -241,7 +241,7 @@ class SparkInput:
 
     @property
     def _records(self) -> DataFrame:
-        """Return the two or three columns that the workers read, renamed."""
+        """The two or three columns that the workers read, renamed."""
         named = {"id": self.id_column, "label": self.label_column, "person": self.person_column}
         places = {name: column_index(self.frame, column, _HERE) for name, column in named.items() if column is not None}
         return by_index(self.frame).select(*(F.col(str(place)).alias(name) for name, place in places.items()))

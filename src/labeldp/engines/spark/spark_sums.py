@@ -234,7 +234,7 @@ class SparkSums:
                 )
             if bad:
                 raise InvalidInput(
-                    f"signs must be +1 or −1, but those of {count_of(bad, 'record')} in {name!r} are not. {repair}"
+                    f"signs must be +1 or −1, but the signs of {count_of(bad, 'record')} in {name!r} are not. {repair}"
                 )
 
 

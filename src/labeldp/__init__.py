@@ -1,8 +1,9 @@
-"""labeldp: train models of numbers and classes when the labels are private.
+"""labeldp: train regression and classification models when the labels are private.
 
-Start with `LabelRandomizer` (labels in an array), `privatize` (labels in a file) or `LabelDPRegressor` (both sides in one
-hand). Specialists find the rest in `labeldp.mechanisms`, `labeldp.losses`, `labeldp.evaluate`, `labeldp.learn`, `labeldp.design`,
-`labeldp.priors`, `labeldp.sampling`, `labeldp.spark` and `labeldp.paper`. Names are imported when first used.
+Start with `LabelRandomizer` (labels in an array), `privatize` (labels in a file) or `LabelDPRegressor` (one team has
+labels and features). Everything else is in `labeldp.mechanisms`, `labeldp.losses`, `labeldp.evaluate`, `labeldp.learn`,
+`labeldp.design`, `labeldp.priors`, `labeldp.sampling`, `labeldp.spark` and `labeldp.paper`. Names are imported when
+first used.
 
 Examples
 --------
@@ -37,7 +38,7 @@ _MODULE_OF = {
     "LabelDPClassifier": "learn.classifier",
     "PrivateSums": "release.private_sums",
     "held_out_error": "evaluate.held_out",
-    # everybody
+    # everyone
     "advise": "evaluate.advice",
     "compare": "evaluate.comparison",
     # errors and warnings
@@ -51,7 +52,7 @@ _MODULE_OF = {
     "BudgetWarning": "priors",
     "FeatureWarning": "learn.suspects",
 }
-"""The module of every public name; `__init__.pyi` says the same to type checkers."""
+"""The module of every public name; `__init__.pyi` is the same list for type checkers."""
 _ROOMS = ("design", "evaluate", "learn", "losses", "mechanisms", "paper", "plots", "priors", "sampling", "spark")
 
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - one list, not two

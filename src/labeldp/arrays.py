@@ -31,7 +31,7 @@ _MOST_NAMED = 3
 
 
 def check_unit(unit: object) -> None:
-    """Refuse a unit that is not in `UNITS`, and suggest the nearest one."""
+    """Raise `InvalidInput` unless the unit is in `UNITS`, and suggest the nearest one."""
     if not isinstance(unit, str) or unit not in UNITS:
         short = {code.lower(): name for code, name in zip(_TICKS, UNITS, strict=True)}
         known = short.get(str(unit).lower())
@@ -41,7 +41,7 @@ def check_unit(unit: object) -> None:
 
 
 def are_durations(array: NDArray[Any]) -> bool:
-    """Return whether these are durations: NumPy's own, or an object array of `datetime.timedelta` in which some may be missing."""
+    """Return whether these are durations: NumPy's own type, or an object array of `datetime.timedelta`, with or without missing values."""
     if array.dtype.kind != "O":
         return array.dtype.kind == "m"
     given = [value for value in array.flat if not _missing(value)]
@@ -49,7 +49,7 @@ def are_durations(array: NDArray[Any]) -> bool:
 
 
 def duration_numbers(array: NDArray[Any], unit: str | None, name: str) -> NDArray[np.float64]:
-    """Durations as float64 in a unit, NaN where missing; without a unit the error states how to name one."""
+    """Return durations as float64 in a unit, NaN where missing. Without a unit, the error explains how to name one."""
     if unit is None:
         raise InvalidInput(
             f"{name} are durations, and numbers need a unit. Name the unit of the bounds, which is public: "
@@ -69,25 +69,25 @@ def duration_numbers(array: NDArray[Any], unit: str | None, name: str) -> NDArra
 
 
 def _in_unit(ticks: NDArray[np.float64], nanoseconds: int, unit: str) -> NDArray[np.float64]:
-    """One multiplication and one division by whole numbers, so that 7,200 seconds are exactly 2 hours."""
+    """Convert by one multiplication and one division by whole numbers, so that 7,200 seconds are exactly 2 hours."""
     common = gcd(nanoseconds, UNITS[unit])
     return ticks * float(nanoseconds // common) / float(UNITS[unit] // common)
 
 
 def _missing(value: object) -> bool:
-    """None, NaN or pandas' NaT."""
+    """Return whether a value is None, NaN or pandas' NaT."""
     return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NaTType"  # noqa: PLR0124
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of a flat array that nobody can make writeable again."""
+    """Return a copy of a flat array that cannot be made writeable again."""
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that has the same type for numba regardless of where its bytes come from, so that loops are compiled only once.
+    """Return a view with the same numba type for every source of its bytes, so that loops are compiled only once.
 
-    It is aligned, which numba takes for granted.
+    It is aligned, as numba assumes.
     """
     view = np.require(values, requirements=["C", "A"])[:]
     view.flags.writeable = False
@@ -95,9 +95,9 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> Floats:
-    """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows.
+    """Return `labels` as a one-dimensional float64 array of finite numbers. Errors name the first invalid rows.
 
-    Durations become numbers in `unit`, booleans 0 and 1. Errors never show a label, since they end up in logs.
+    Durations become numbers in `unit`, booleans 0 and 1. Errors never show a label, because they end up in logs.
     """
     array = as_numpy(labels, name)
     if array.ndim != 1:
@@ -117,10 +117,10 @@ def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> F
 
 
 def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels") -> Floats:
-    """The position of each label among the names of classes. The error for any other label names the first bad rows.
+    """Return the index of each label among the class names. Errors name the first invalid rows.
 
-    Numbers are matched with names that are written as numbers. Otherwise, of two classes, 0 and False are the first, 1 and True
-    the second.
+    Numbers are matched with names that are written as numbers. Otherwise, with two classes, 0 and False are the first
+    class, and 1 and True the second.
     """
     array = as_numpy(labels, name)
     if array.ndim != 1:
@@ -133,13 +133,13 @@ def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels")
 
 
 def known_positions(labels: NDArray[Any], classes: tuple[str, ...]) -> Floats:
-    """The position of each label among the names of classes, NaN for labels that are of none."""
+    """Return the index of each label among the class names, NaN for labels of no class."""
     known = _positions_of(classes)
     return np.array([_position(label, known) for label in labels.tolist()], np.float64)
 
 
 def no_class(labels: NDArray[Any], classes: tuple[str, ...]) -> str:
-    """Return in words what labels are that are of no class, without a label, and what to do."""
+    """Describe labels of no class, without showing one, and what to do about them."""
     if all(_is_rate(label) for label in labels.tolist()):
         return "numbers between 0 and 1. Give the classes themselves, not probabilities"
     return f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
@@ -153,7 +153,7 @@ def _is_rate(label: Any) -> bool:
 
 
 def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
-    """The position of each way to write a class. True and 1 are the same key, and so are False and 0."""
+    """Return the class index of every spelling of a class. True and 1 are the same key, and so are False and 0."""
     known: dict[Any, int] = {text: place for place, text in enumerate(classes)}
     for place, text in enumerate(classes):
         number = (_BOOLEANS | _ANSWERS).get(text.lower(), int(text) if text.lstrip("-").isdecimal() else None)
@@ -169,7 +169,7 @@ def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
 
 _BOOLEANS = {"false": 0, "true": 1}
 _ANSWERS = {"no": 0, "yes": 1, "n": 0, "y": 1}
-"""Class names that say which class True is, in any order."""
+"""Class names that identify the class of True, in any order."""
 
 
 def _position(label: Any, known: dict[Any, int]) -> float:
@@ -180,15 +180,15 @@ def _position(label: Any, known: dict[Any, int]) -> float:
 
 
 def number_array(values: Any, name: str) -> Floats:
-    """Numbers of any shape as float64. The error for anything else shows nothing of it."""
+    """Return numbers of any shape as float64. The error for anything else does not show its content."""
     try:
         return np.asarray(values, np.float64)
-    except Exception:  # noqa: BLE001 - also what a user's own __array__ raises
+    except Exception:  # noqa: BLE001 - including errors of a user's own __array__
         raise InvalidInput(f"{name} must be numbers: convert them first") from None
 
 
 def as_numpy(labels: Any, name: str) -> NDArray[Any]:
-    """What the user gave as labels as an array of any type."""
+    """Return the user's labels as an array of any type."""
     if isinstance(labels, np.ma.MaskedArray):
         return _from_masked(labels, name)
     if isinstance(labels, np.ndarray):
@@ -203,12 +203,12 @@ def as_numpy(labels: Any, name: str) -> NDArray[Any]:
     if isinstance(series, nw.Series):
         try:
             return np.asarray(_from_arrow(series.to_arrow()))
-        except Exception:  # noqa: BLE001 - a mixture of kinds, which Arrow refuses in words that show labels
+        except Exception:  # noqa: BLE001 - mixed types, about which Arrow's error quotes labels
             return np.asarray(series.to_list(), object)
     if hasattr(labels, "__array__"):
         try:
             return np.asarray(labels)
-        except Exception as error:  # noqa: BLE001 - a user's own code, whose text and chain may show labels
+        except Exception as error:  # noqa: BLE001 - from the user's own code, so its message and context may show labels
             reason = type(error).__name__
         raise InvalidInput(
             f"{name} cannot be read: the __array__ method of {type(labels).__name__} raised {reason}. Convert them to a NumPy array first"
@@ -229,7 +229,7 @@ def _from_masked(labels: Any, name: str) -> NDArray[Any]:
 def _from_sequence(labels: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(labels)
-    except Exception:  # noqa: BLE001 - also of an element's own __array__; its text and its chain may show labels
+    except Exception:  # noqa: BLE001 - possibly from an element's own __array__; its message and context may show labels
         raise InvalidInput(f"{name} must be a flat list of numbers, one for each record") from None
     return array if array.size else np.empty(0, np.float64)
 
@@ -249,7 +249,7 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 
 
 def _numbers_in(array: NDArray[Any], name: str) -> Floats:
-    """Return the numbers of an object array, with None as NaN; any other array is refused."""
+    """Return the numbers of an object array, with None as NaN. Raise `InvalidInput` for any other array."""
     bad = np.ones(array.shape, bool)
     what = {"U": "text", "S": "text", "M": "dates"}.get(array.dtype.kind, "not numeric")
     if array.dtype.kind == "O":
@@ -272,7 +272,7 @@ def _fits(value: Any) -> bool:
 
 
 def offending_rows(bad: NDArray[np.bool_]) -> str:
-    """Return the subject of a sentence, such as "index 3, index 7 and 2 more are". Indices count from 0. It shows no label."""
+    """Return the subject of a sentence, such as "index 3, index 7 and 2 more are". Indices count from 0. It never contains a label."""
     where = np.flatnonzero(bad)
     shown = ", ".join(f"index {i}" for i in where[:_MOST_NAMED])
     rest = f" and {len(where) - _MOST_NAMED:,} more" if len(where) > _MOST_NAMED else ""

@@ -1,7 +1,7 @@
 """Privacy budgets as exact fractions, and rational bounds on e^ε.
 
-A float ε means the decimal that a user sees: `exact_epsilon(0.1)` is 1/10, not the nearest binary number. Everything that
-decides a guarantee is computed from these fractions. Floats are for display only.
+A float ε means the decimal that a user sees: `exact_epsilon(0.1)` is 1/10, not the nearest binary number. Every
+guarantee is computed from these fractions. Floats are for display only.
 """
 
 import math
@@ -14,20 +14,20 @@ from labeldp.errors import InvalidInput, described
 from labeldp.plain_numbers import LONGEST_AMOUNT, plain_amount
 
 MAX_EPSILON = 40
-"""Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
+"""Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and nothing is protected."""
 
 MIN_EPSILON = Fraction(1, 10**9)
-"""Below this a release is useless: 1/ε² records tell as much as one record at ε = 1, which would be 10^18 records."""
+"""Below this a release is useless: 1/ε² records are as informative as one record at ε = 1, and here that would be 10^18 records."""
 
 MAX_DIGITS = 300
 """The most digits that the denominator of a given ε may have."""
 
 _SPARE_DIGITS = 60
-"""ε minus the cost of a private prior (2 over a float) has up to 51 digits more than ε."""
+"""Subtracting the cost of a private prior (2 over a float) from ε can add up to 51 digits."""
 
 _SHOWN_DIGITS = 12
 _SHOWN_BITS = 100
-"""`shown_amount` prints at most this many digits of a decimal, and a fraction of integers of at most this many bits."""
+"""The most digits of a decimal that `shown_amount` prints, and the most bits of the integers in a fraction."""
 
 Epsilon = float | int | str | Decimal | Fraction
 
@@ -35,7 +35,7 @@ Epsilon = float | int | str | Decimal | Fraction
 def exact_epsilon(epsilon: Epsilon) -> Fraction:
     """Return `epsilon` as an exact fraction; for a float, the shortest decimal that prints as it.
 
-    Raises `InvalidInput` unless it lies in (0, 40] and has few enough digits to be written to a file and read back.
+    Raise `InvalidInput` unless it lies in (0, 40] and has few enough digits to be written to a file and read back.
     """
     value = fraction_of(epsilon)
     if value is None:
@@ -52,7 +52,7 @@ def exact_epsilon(epsilon: Epsilon) -> Fraction:
         )
     if value > MAX_EPSILON:
         raise InvalidInput(
-            f"epsilon must be at most {MAX_EPSILON}, got {abbreviated(epsilon)}: a larger one protects nobody"
+            f"epsilon must be at most {MAX_EPSILON}, got {abbreviated(epsilon)}: a larger one protects nothing"
         )
     if value.denominator > 10 ** (MAX_DIGITS + (_SPARE_DIGITS if isinstance(epsilon, Fraction) else 0)):
         raise InvalidInput(
@@ -76,7 +76,7 @@ def parse_amount(text: object) -> Fraction:
 
 
 def format_amount(value: Fraction) -> str:
-    """Return the text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
+    """Return the text from which `parse_amount` reads `value` back. Raise `InvalidInput` if that is impossible."""
     try:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
@@ -125,7 +125,7 @@ def float_up(value: Fraction) -> float:
 
 
 def rounded_up(value: Fraction, digits: int = 6) -> str:
-    """Return a few digits of the value, rounded up, since a bound that is printed must still be a bound."""
+    """Return a few digits of the value, rounded up, because a printed bound must still be a bound."""
     upwards = Context(prec=digits, rounding=ROUND_CEILING)
     text = f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
@@ -162,10 +162,10 @@ def exp_upper(exponent: Fraction, bits: int = 128) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Taylor's series in integers, with every division rounded down for the lower bound and up for the upper one.
+    """Evaluate the Taylor series in integers, rounding every division down for the lower bound and up for the upper one.
 
-    The argument is halved until it is below 1/2, and the bounds are squared as often. A squaring at most doubles the relative
-    error and adds one rounding; the extra bits in `work` absorb both.
+    The argument is halved until it is below 1/2, and the bounds are squared the same number of times. A squaring at
+    most doubles the relative error and adds one rounding; the extra bits in `work` absorb both.
     """
     if exponent < 0:
         raise InvalidInput(f"e^x is bounded for x >= 0 only, got {abbreviated(exponent)}")

@@ -10,7 +10,7 @@ from labeldp.errors import InvalidInput, described
 
 
 class Named(Protocol):
-    """What a catalogue holds: anything with a name. `rank` and `example` are optional."""
+    """An entry of a catalogue: anything with a name. `rank` and `example` are optional."""
 
     @property
     def name(self) -> str: ...
@@ -22,15 +22,15 @@ E = TypeVar("E", bound=Named)
 class Catalogue(Generic[E]):
     """Entries by name, sorted by their `rank` and then by name.
 
-    The modules of `package` add their entries when they are imported. The first lookup imports all of them, so a new entry
-    takes one new file in the package and nothing else.
+    The modules of `package` add their entries when they are imported. The first lookup imports all of them, so a new
+    entry only needs one new file in the package.
 
     Parameters
     ----------
     what : str
         What an entry is, for error messages: "mechanism".
     package : str
-        The package whose modules hold the entries.
+        The package whose modules define the entries.
 
     Examples
     --------
@@ -48,14 +48,14 @@ class Catalogue(Generic[E]):
         self._complete = False
 
     def add(self, entry: E) -> E:
-        """Add `entry` and return it; a second entry of the same name is a `ValueError`."""
+        """Add `entry` and return it. Raise `ValueError` if the name is taken."""
         if entry.name in self._entries:
             raise ValueError(f"there are two entries for the {self._what} {entry.name!r}")
         self._entries[entry.name] = entry
         return entry
 
     def discard(self, name: str) -> None:
-        """Remove an entry, as a test does that added one."""
+        """Remove an entry, for tests that added one."""
         self._entries.pop(name, None)
 
     def get(self, name: object) -> E | None:
@@ -63,7 +63,7 @@ class Catalogue(Generic[E]):
         return self._all().get(name) if isinstance(name, str) else None
 
     def __getitem__(self, name: str) -> E:
-        """The entry of that name; if there is none, the error suggests the nearest name."""
+        """Return the entry of that name. If it does not exist, the error suggests the nearest name."""
         entry = self.get(name)
         if entry is None:
             raise self.unknown(name, self)

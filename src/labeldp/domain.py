@@ -1,4 +1,4 @@
-"""Bounds and a grid for the labels. The user gives them; they are never read off the data."""
+"""Bounds and a grid for the labels. The user gives them; they are never computed from the data."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from labeldp.errors import ClippingWarning, InvalidInput, described
 MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
 FEWEST_DEFAULT_CELLS = 9
-"""With fewer cells, rounding to the nearest one moves the mean of the labels by much of their standard deviation."""
+"""With fewer cells, rounding to the nearest cell shifts the mean of the labels by much of their standard deviation."""
 MOST_CLIPPED = 0.05
-"""More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
+"""A larger share of clipped labels gives a warning: the bounds, or their unit, may be wrong."""
 REFUSED_CLIPPED = 0.2
-"""More clipped labels than this share are refused unless the user asks for it: the bounds are almost certainly wrong."""
+"""A larger share of clipped labels is an error unless the user allows it: the bounds are almost certainly wrong."""
 OutOfRange = Literal["clip", "clip-all", "error"]
 LARGEST = 1e100
-"""Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
+"""Bounds and their distance are zero, or from the inverse of this up to this: their squares and quotients are then finite floats."""
 LONGEST_NAME = 100
 """The most characters in the name of a class."""
 MOST_CLASSES = 20
-"""The most classes that labels may have: each one more makes randomized response noisier."""
+"""The maximum number of classes: every additional class makes randomized response noisier."""
 LARGEST_WHOLE = 2.0**53
-"""Floats hold every whole number up to this one."""
+"""Floats represent every whole number up to this one."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Domain:
     Parameters
     ----------
     lower, upper : float
-        The bounds. Choose them from public knowledge: bounds read off the labels would reveal labels.
+        The bounds. Choose them from public knowledge: bounds computed from the labels would reveal labels.
     cells : int, optional
-        The number of grid points, spread evenly from `lower` to `upper`, both included. Left out, it is chosen from the
-        number of records and ε when a prior is estimated (see `resolve`), never from the labels.
+        The number of grid points, spread evenly from `lower` to `upper`, both included. By default it is chosen from
+        the number of records and ε when a prior is estimated (see `resolve`), never from the labels.
     whole : bool, default False
         Whether it is public that all labels are whole numbers. Estimates then come with narrower intervals. Use
         `Domain.integers` to set it.
     unit : str, optional
-        The unit of time of the bounds, the labels and all numbers that come out, such as "hours" or "days". Durations are
-        converted to it, and plain numbers are taken to be in it. It is public and written into messages. The bounds may then
-        be durations too.
+        The unit of time of the bounds, the labels and all results, such as "hours" or "days". Durations are converted
+        to it, and plain numbers are assumed to be in it. It is public and written into messages. The bounds may then be
+        durations too.
     classes : tuple of str, optional
-        The names of classes, which are public, in place of numbers: the label of a class is its position. Use `Domain.of_classes`
-        to set it.
+        The names of classes, which are public, in place of numbers: the label of a class is its index. Use
+        `Domain.of_classes` to set it.
 
     Raises
     ------
@@ -71,7 +71,7 @@ class Domain:
     >>> Domain.integers(0, 52)
     Domain(0, 52, cells=53)
 
-    Durations become numbers in the unit that is named:
+    Durations become numbers in the given unit:
 
     >>> import numpy as np
     >>> Domain(0, 48, unit="hours").check(np.array([90, 120], "timedelta64[m]"))
@@ -115,7 +115,7 @@ class Domain:
         if self.classes is not None:
             object.__setattr__(self, "classes", _names(self.classes))
             if not self.whole or self.unit is not None or (self.lower, self.upper) != (0, len(self.classes) - 1):
-                raise InvalidInput("classes have no bounds and no unit: use Domain.of_classes(names)")
+                raise InvalidInput("classes cannot have bounds or a unit: use Domain.of_classes(names)")
 
     @classmethod
     def integers(cls, lower: int, upper: int, unit: str | None = None) -> Domain:
@@ -146,12 +146,12 @@ class Domain:
 
     @classmethod
     def of_classes(cls, names: Sequence[str]) -> Domain:
-        """Return the domain of labels that are classes, such as "no" and "yes". The label of a class is its position.
+        """Return the domain of labels that are classes, such as "no" and "yes". The label of a class is its index.
 
         Parameters
         ----------
         names : sequence of str
-            The names of 2 to 20 classes. They are public, and are never read off the labels.
+            The names of 2 to 20 classes. They are public, and never computed from the labels.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If it is neither. There is no default, because bounds must not come from the labels.
+            If it is neither. A default does not exist, because bounds must not come from the labels.
         """
         if isinstance(domain, Domain):
             return domain
@@ -199,12 +199,12 @@ class Domain:
         return cls(lower, upper)
 
     def to_json(self) -> list[Any]:
-        """Return the fields as a list that JSON can hold.
+        """Return the fields as a list for JSON.
 
         Returns
         -------
         list
-            What `Domain(*fields)` makes this domain from.
+            `Domain(*fields)` makes the same domain.
         """
         if self.classes is not None:
             return [self.lower, self.upper, self.cells, True, None, list(self.classes)]
@@ -266,13 +266,13 @@ class Domain:
         Parameters
         ----------
         labels : array-like
-            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit. Plain
-            numbers are taken to be in that unit. Booleans become 0 and 1. For classes: their names; booleans, or numbers 0 and
-            1, are taken for the first and the second of two classes.
+            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit.
+            Plain numbers are assumed to be in that unit. Booleans become 0 and 1. For classes: their names. With two
+            classes, booleans and the numbers 0 and 1 mean the first and the second class.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
-            What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
+            How to handle labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
             5 %, and raises an error if they are more than 20 %. "clip-all" moves any number of them without a warning.
-            "error" raises an error if there is one.
+            "error" raises an error for a single one.
 
         Returns
         -------
@@ -282,8 +282,8 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a label is missing, not a number, or outside where that is an error. The message names the first such rows
-            and shows no label.
+            If a label is missing, not a number, or outside the bounds where that is an error. The message names the
+            first such rows and never shows a label.
 
         Warns
         -----
@@ -307,7 +307,7 @@ class Domain:
         return np.clip(values, self.lower, self.upper)
 
     def require_whole(self, labels: Floats, first_row: int = 0) -> None:
-        """Refuse labels between whole numbers where it is public that there are none.
+        """Raise `InvalidInput` if `whole` is set and a label is not a whole number.
 
         Estimates rely on it: with `whole` set, a label is known exactly once its cell is.
 
@@ -331,7 +331,7 @@ class Domain:
             )
 
     def require_every_class(self, counts: NDArray[np.int64]) -> None:
-        """Refuse labels in which a class that was named does not occur: most likely it is misspelt.
+        """Raise `InvalidInput` if a named class does not occur in the labels: most likely it is misspelt.
 
         Parameters
         ----------
@@ -361,13 +361,13 @@ class Domain:
         Parameters
         ----------
         clipped : int
-            How many labels lie outside the bounds.
+            The number of labels outside the bounds.
         records : int
-            How many labels there are.
+            The number of labels.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
-            With "clip-all", any number may be moved.
+            With "clip-all", any number of labels may be moved.
         stacklevel : int, default 2
-            As `warnings.warn` has it.
+            As in `warnings.warn`.
 
         Raises
         ------
@@ -381,7 +381,8 @@ class Domain:
 
         Privacy
         -------
-        The share is about the true labels and is not covered by ε. The warning states this, and nothing that is released contains it.
+        The share depends on the true labels and is not covered by ε. The warning states this, and the share is never
+        part of a release.
         """
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return
@@ -394,7 +395,7 @@ class Domain:
                 "labels: keep it to yourself"
             )
         warnings.warn(
-            f"{clipped / records:.1%} of the labels lie outside {bounds} and are moved to them. If that is not meant, choose "
+            f"{clipped / records:.1%} of the labels lie outside {bounds} and are moved to them. If that is not intended, choose "
             "wider bounds from what is publicly known. This share is about the true labels: keep it to yourself",
             ClippingWarning,
             stacklevel=stacklevel + 1,
@@ -406,7 +407,7 @@ class Domain:
         Parameters
         ----------
         labels : array-like of float
-            The labels; those outside the bounds go to the nearer end of the grid.
+            The labels. Labels outside the bounds are assigned to the nearer end of the grid.
 
         Returns
         -------
@@ -419,7 +420,7 @@ class Domain:
 
     @property
     def count(self) -> int:
-        """The number of cells; raises `InvalidInput` if there is no grid yet."""
+        """The number of cells. Raises `InvalidInput` if the grid is not set yet."""
         if self.cells is None:
             raise InvalidInput(
                 f"{self!r} has no grid yet: give cells, as in Domain(0, 400, cells=401), or call resolve(records, epsilon)"
@@ -435,7 +436,7 @@ class Domain:
 
 
 def _names(names: Any) -> tuple[str, ...]:
-    """Return the names of classes as a tuple, if they can be names."""
+    """Return the names of classes as a tuple. Raise `InvalidInput` if they are not valid names."""
     given = list(names) if isinstance(names, (list, tuple, np.ndarray)) else []
     if not 2 <= len(given) <= MOST_CLASSES:
         raise InvalidInput(
@@ -457,7 +458,7 @@ def _names(names: Any) -> tuple[str, ...]:
 
 
 def check_size(values: Any, name: str) -> None:
-    """Refuse numbers whose squares or quotients, or those of their range, floats cannot hold.
+    """Raise `InvalidInput` if numbers, or their range, are too large or too small to be squared or divided in floats.
 
     Parameters
     ----------
@@ -489,7 +490,7 @@ def _number(value: object, name: str) -> float:
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether it is a whole number of any numeric type."""
+    """Return whether a value is a whole number of any numeric type."""
     try:
         return not isinstance(value, (bool, str)) and int(value) == value
     except (TypeError, ValueError, OverflowError):
@@ -497,7 +498,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def check_out_of_range(out_of_range: object) -> None:
-    """Refuse anything but "clip", "clip-all" and "error"."""
+    """Raise `InvalidInput` unless the value is "clip", "clip-all" or "error"."""
     if isinstance(out_of_range, str) and out_of_range in ("clip", "clip-all", "error"):
         return
     hint = (

@@ -1,4 +1,4 @@
-"""Every error that labeldp raises on purpose, and the warning about labels outside their bounds.
+"""All errors that labeldp raises on purpose, and the warning about labels outside their bounds.
 
 The command line exits with the `exit_code` of the error.
 """
@@ -13,7 +13,7 @@ from numbers import Number
 
 
 class LabelDPError(Exception):
-    """The base class of every error that labeldp raises on purpose.
+    """The base class of all errors that labeldp raises on purpose.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LabelDPError(Exception):
 
 
 class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it is
-    """An invalid argument, option or file; the message states what is wrong, where, and what to do.
+    """An invalid argument, option or file. The message states what is wrong, where, and what to do.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it i
 
 
 class MissingExtra(InvalidInput):
-    """A package of one of labeldp's extras is not installed; the message has the command that installs it."""
+    """A package of one of labeldp's extras is not installed. The message contains the command that installs it."""
 
 
 class PrivacyRefused(InvalidInput):
@@ -64,7 +64,7 @@ class PrivacyRefused(InvalidInput):
 
 
 class ClippingWarning(UserWarning):
-    """Many labels lie outside the public bounds and are moved to them. The text is about true labels: keep it to yourself.
+    """Many labels lie outside the public bounds and are moved to them. The message depends on the true labels: keep it to yourself.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class ClippingWarning(UserWarning):
 
 
 def described(value: object) -> str:
-    """Return how an error shows an invalid value: a number or a text itself, anything else by its type.
+    """Return the form of an invalid value in an error: a number or a text itself, anything else by its type.
 
     A user who mixed up two arguments may have given the labels, and errors end up in logs.
     """
@@ -87,22 +87,22 @@ def described(value: object) -> str:
         if value is None or isinstance(value, (Number, str)):
             return f"{value!r:.80}"
     size = ""
-    with suppress(TypeError):  # an array without dimensions has no length
+    with suppress(TypeError):  # len() of a zero-dimensional array
         size = f" of length {len(value)}" if isinstance(value, Sized) else ""
     return f"{type(value).__name__}{size}"
 
 
 def why_unreadable(error: BaseException) -> str:
-    """Return why a file cannot be read, in our own words: a library's words may show a value, or the file's first bytes."""
+    """Return why a file cannot be read, without the library's message, which may quote a value or the file's first bytes."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, NotImplementedError):  # also Arrow's
         return "it is written in a way that the installed version of pyarrow cannot read"
-    return "its content is not what its name says, or it is damaged"
+    return "its content does not match its name, or it is damaged"
 
 
 def expect(value: object, kind: type, name: str, how: str) -> None:
-    """Raise `InvalidInput` unless `value` has this type; `how` tells how to make one."""
+    """Raise `InvalidInput` unless `value` has this type. `how` explains how to make one."""
     if not isinstance(value, kind):
         raise InvalidInput(f"{name} must be a {kind.__name__}, got {type(value).__name__}: {how}")
 
@@ -114,14 +114,14 @@ def expect_path(value: object, name: str, how: str) -> None:
 
 
 class InsufficientBudget(LabelDPError):  # noqa: N818
-    """The ledger holds less budget than a release asks for.
+    """The ledger has less budget left than a release requests.
 
     Parameters
     ----------
     dataset : str
         The name of the data set in the ledger.
     requested : fractions.Fraction
-        The ε that the release asks for.
+        The ε that the release requests.
     remaining : fractions.Fraction
         The ε that the data set has left.
 
@@ -153,13 +153,13 @@ class InsufficientBudget(LabelDPError):  # noqa: N818
 
 
 def _amount(value: Fraction) -> str:
-    """Six digits where they are exact; otherwise all of them, so that two close amounts do not look the same."""
+    """Return six digits if they are exact, otherwise all digits, so that two close amounts do not look the same."""
     short = f"{float(value):.6g}"
     return short if Fraction(short) == value else f"{float(value):.17g}"
 
 
 class ClassesWarning(UserWarning):
-    """The classes of labels were not named and were read off the labels.
+    """The classes were not named and were taken from the labels.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class ClassesWarning(UserWarning):
 
 
 class RepeatedRelease(UserWarning):
-    """The same labels may be about to be released once more, at the full price.
+    """The same labels may be released a second time, at full cost.
 
     Examples
     --------

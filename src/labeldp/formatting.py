@@ -38,7 +38,7 @@ class ReprMixin:
 
 
 class Tabular(ReprMixin):
-    """An object with rows, which it hands over as an Arrow table or as a pandas or polars data frame."""
+    """An object with rows that can be converted to an Arrow table or a pandas or polars data frame."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
@@ -77,7 +77,7 @@ class Tabular(ReprMixin):
 def plain(value: float, digits: int = 4) -> str:
     """Format a number for people: about `digits` significant digits, with a separator for thousands.
 
-    Only a number nearer to 0 than one in ten million has an exponent. Such a number is mostly a rounding error.
+    Only numbers nearer to 0 than one in ten million have an exponent. They are mostly rounding errors.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def plain(value: float, digits: int = 4) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Format a number of things, with the plural where it is needed.
+    """Format a number of things, with a plural where needed.
 
     Parameters
     ----------
     number : int
-        How many.
+        The number.
     noun : str
-        What one of them is called.
+        The noun in the singular.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def percent(share: float | Fraction) -> str:
-    """Return a share in percent, never rounded to certainty, nor to the 50 % of someone who knows nothing.
+    """Return a share in percent. It is never rounded to certainty, nor to 50 %, which means no information.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
-"""Strict reading of JSON from outside, within limits and with one kind of error.
+"""Strict reading of untrusted JSON, with limits and a single error type.
 
-Python's own parser takes names twice (the last one wins), NaN and Infinity, lone surrogates, nests as deep
-as its stack and reads integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see two
-different texts. Here they are refused. Errors show positions and no content, since a key file is JSON too.
+Python's parser accepts duplicate names (the last one wins), NaN and Infinity, lone surrogates, nesting as deep as its
+stack, and integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see different
+texts. Here they are errors. Errors show positions but no content, because a key file is JSON too.
 
-`read_record` makes a dataclass of a stored record, after checking its fields. `read_bytes` is for every file from outside that is read whole, JSON or not.
+`read_record` turns a stored record into a dataclass, after checking its fields. `read_bytes` reads any untrusted file
+as a whole, JSON or not.
 """
 
 import json
@@ -23,10 +24,10 @@ MAX_BYTES = 1 << 30
 """The largest file that is read. The largest mechanism, on ten million cells, takes a little more than half of it."""
 
 MAX_DEPTH = 64
-"""How deep lists and objects may be nested. What labeldp writes has a handful of levels."""
+"""The maximum nesting depth of lists and objects. Files of labeldp have a handful of levels."""
 
 MAX_DIGITS = 300
-"""The most digits of an integer. All such integers are finite as floats."""
+"""The maximum number of digits of an integer. All such integers are finite as floats."""
 
 R = TypeVar("R")
 
@@ -71,7 +72,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
         value = json.loads(
             plain, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
         )
-        if "\\u" in plain:  # an escape may be a lone surrogate, which no file or terminal accepts
+        if "\\u" in plain:  # an escape may be a lone surrogate, which cannot be written to a file or terminal
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError:
         raise InvalidInput(f"{name} is not valid JSON: it is not UTF-8 text") from None
@@ -98,8 +99,9 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
     Parameters
     ----------
     kind : type
-        The dataclass. Its annotations are the types that are expected: `str`, `int`, `list` (whose elements are not checked), another dataclass, one of these or
-        None (`str | None`), or a tuple of one of these, which is a list in JSON. True and False are not integers here, and 1 is not a float.
+        The dataclass. Its annotations are the expected types: `str`, `int`, `list` (whose elements are not checked),
+        another dataclass, one of these or None (`str | None`), or a tuple of one of these, which is a list in JSON.
+        True and False are not integers here, and 1 is not a float.
     data : object
         A value from `parse_json`.
     what : str
@@ -113,7 +115,7 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
     Raises
     ------
     InvalidInput
-        If `data` is not an object, lacks a field, has another one, or a value has another type. Values are not shown.
+        If `data` is not an object, a field is missing or unknown, or a value has the wrong type. Values are not shown.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
 
 
 def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
-    """Return a value that fits an annotation."""
+    """Return the value converted to an annotation's type, or raise `InvalidInput`."""
     if isinstance(hint, UnionType):
         if value is None:
             return None
@@ -151,7 +153,7 @@ def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
 
 
 def expect_fields(record: dict[str, Any], fields: Iterable[str], what: str) -> None:
-    """Raise `InvalidInput` if a record lacks a field or has one that is not known."""
+    """Raise `InvalidInput` if a field of a record is missing or unknown."""
     known = set(fields)
     if unknown := set(record) - known:
         raise InvalidInput(f"{what} has an unknown field: {min(unknown)!r:.40}")
@@ -186,14 +188,14 @@ def read_text(file: Path, name: object = None) -> str:
 
 
 def read_bytes(file: Path, most: int, name: object = None) -> bytes:
-    """Return the content of a file, which is refused if it is longer than any of its kind.
+    """Return the content of a file. Raise `InvalidInput` if it is longer than any file of its kind.
 
     Parameters
     ----------
     file : pathlib.Path
-        The file. A pipe, or a file that grows while it is read, is held to the limit too.
+        The file. The limit also holds for a pipe, or a file that grows while it is read.
     most : int
-        The most bytes that it may have.
+        The maximum number of bytes.
     name : object, optional
         What to call it in errors; the path by default.
 
@@ -221,7 +223,7 @@ def read_bytes(file: Path, most: int, name: object = None) -> bytes:
 
 
 def _check_depth(text: str) -> None:
-    """Refuses deep nesting before anything follows it down."""
+    """Raise `ValueError` for deep nesting, before any recursion."""
     depth = 0
     for found in _STRINGS_AND_BRACKETS.finditer(text):
         sign = found[0]

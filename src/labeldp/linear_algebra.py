@@ -1,7 +1,7 @@
 """Matrix decompositions with a second algorithm for the rare matrices on which the first one fails.
 
-NumPy uses LAPACK's divide-and-conquer drivers. They are fast, but on a few finite matrices they do not converge, and which
-ones depends on the processor. The older QR iteration is slower and converges on these.
+NumPy uses LAPACK's divide-and-conquer drivers. They are fast, but do not converge on a few finite matrices, which
+differ between processors. The older QR iteration is slower and converges on these.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
-"""What is added to the diagonal before a Cholesky factorization, relative to its mean. The first that works is used."""
+"""Values to add to the diagonal before a Cholesky factorization, relative to its mean. The first that works is used."""
 
 
 def svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
@@ -62,7 +62,7 @@ def solve(matrix: Floats, targets: Floats) -> Floats:
 def cholesky(matrix: Floats) -> Floats:
     """Return the lower Cholesky factor of a positive semidefinite matrix.
 
-    A matrix with tiny eigenvalues can come out indefinite by rounding. Then a small multiple of the identity is added.
+    A matrix with tiny eigenvalues can become indefinite by rounding. Then a small multiple of the identity is added.
     """
     from scipy.linalg import cholesky as factorize
 

@@ -1,4 +1,4 @@
-"""Numbers in text, as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
+"""Numbers in text, as a person types them. Python's `float` and `int` also accept `1_0`, digits of other scripts, `inf` and `nan`."""
 
 import math
 import re
@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 def plain_number(text: object, what: str, *, shown: bool = True) -> float:
     """Return the finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
 
-    The error shows the text unless `shown` is false, as for text from a file, which may hold labels by mistake.
+    The error shows the text unless `shown` is false, as for text from a file, which may contain labels by mistake.
     """
     value = float(text) if isinstance(text, str) and _matches(_NUMBER, text) else math.nan
     if not math.isfinite(value):

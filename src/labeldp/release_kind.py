@@ -1,4 +1,4 @@
-"""The kinds of release: what manifests and ledgers call them, the files of their folders, and whether they can be resumed."""
+"""The kinds of release: their names in manifests and ledgers, the files in their folders, and whether they can be resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ReleaseKind(StrEnum):
     Attributes
     ----------
     noun : str
-        What errors call the folder, with its article.
+        The name of the folder in errors, with its article.
     description : str
         The file that describes the release.
     data : str
@@ -23,8 +23,8 @@ class ReleaseKind(StrEnum):
     suffix : str
         The ending of the data files.
     resumable : bool
-        Whether draws are a function of a key. Then a key file can resume the release, and the ledger records its mechanism and when
-        it is complete. Other kinds are drawn at once and have nothing to commit.
+        Whether draws are a function of a key. If so, a key file can resume the release, and the ledger records its
+        mechanism and when it is complete. Other kinds are drawn at once and need not be committed.
     """
 
     noun: str

@@ -1,7 +1,8 @@
 """Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
 
-`privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file. `matching_features` is for a
-features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/guides/spark.md` describes how it scales and what to set.
+`privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file.
+`matching_features` is for a features party whose features are on a cluster. `sums` is for a team that has labels and
+features. `docs/guides/spark.md` describes scaling and settings.
 """
 
 from __future__ import annotations
@@ -60,22 +61,22 @@ def privatize(
 ) -> Message:
     """Randomize the labels in a Spark frame and write them as a message for the features party.
 
-    Given the same key, ids, labels and mechanism, the private labels and their order are those of `labeldp.privatize`,
-    regardless of the partitioning, and however often tasks are repeated.
+    Given the same key, ids, labels and mechanism, the private labels and their order are the same as from
+    `labeldp.privatize`. They do not depend on the partitioning or on repeated tasks.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        The records. It is evaluated three times, so save what is expensive to compute, and it must give the same records each
-        time.
+        The records. It is evaluated three times and must give the same records each time, so save it first if it is
+        expensive to compute.
     label : str
         The name of the label column: numbers, or day-time intervals if the domain has a unit.
     id : str
         The name of the id column: integers or text. The message shows the ids unchanged.
     epsilon : float, str, Decimal or Fraction
-        What each label may cost in all.
+        The total privacy budget of each label.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
+        The public bounds of the labels, never computed from them.
     out : str or Path
         The folder to write, which must not exist yet. The driver and, without `scratch`, all workers must see it.
     loss, mechanism, prior, out_of_range
@@ -83,8 +84,8 @@ def privatize(
     id_type : {"int", "str"}, optional
         Convert the ids to this type. By default the frame decides.
     person : str, optional
-        The name of the column that tells whom a record belongs to: integers or text. ε is then for all labels of a person together, and
-        a few records of each person are chosen, the same as on one machine.
+        The name of the column with the person of each record: integers or text. ε is then for all labels of a person
+        together, and a few records of each person are chosen, the same as on one machine.
     ledger, dataset, key_file, sign_key
         As in `labeldp.privatize`. All four are files of the driver.
     scratch : str, optional
@@ -111,7 +112,7 @@ def privatize(
     InsufficientBudget
         If the ledger has less than ε left for the dataset.
     LabelDPError
-        If a job fails. The text states what was charged and how to go on.
+        If a job fails. The text states what was charged and how to continue.
 
     Warns
     -----
@@ -124,11 +125,11 @@ def privatize(
 
     Privacy
     -------
-    ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of key and
-    record, so a task that Spark repeats releases nothing new. Workers get the subkeys of this release and those that
-    fingerprint the input, inside the plan's functions and never in a configuration or a log. Spark sends these functions in
-    its own broadcasts and may keep them in temporary files, so on a cluster it must encrypt these
-    (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
+    ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of
+    key and record, so a task that Spark repeats releases nothing new. Workers get the subkeys of this release and of
+    the input's fingerprint, inside the functions of the plan, never in a configuration or a log. Spark sends these
+    functions in its own broadcasts and may keep them in temporary files, so on a cluster it must encrypt these files
+    (`spark.io.encryption.enabled`) and its network traffic (`spark.network.crypto.enabled`).
 
     Examples
     --------
@@ -171,7 +172,7 @@ def apply(
 ) -> Message:
     """Randomize the new records of a Spark frame and add them to a message, at no further cost.
 
-    The message may have been written by either engine. The columns of the frame must be called as those of the message.
+    The message may have been written by either engine. The columns of the frame must have the names recorded in the message.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def apply(
     InvalidInput
         As in `labeldp.apply` and `privatize`.
     LabelDPError
-        If a job fails. The text states whether the message is as it was.
+        If a job fails. The error states whether the message was changed.
 
     Privacy
     -------
@@ -210,7 +211,7 @@ def apply(
     if not isinstance(message, Message):
         expect_path(message, "message", "give the folder of the message")
     folder = message.path if isinstance(message, Message) else release_folder(message)
-    # not opened, since a run that was killed may have left a batch that the manifest does not list yet
+    # not opened, because a killed run may have left a batch that is not in the manifest yet
     _, header = read_description(folder / LABELS.description)
     labels = _input(
         frame,
@@ -243,7 +244,7 @@ def matching_features(
     id: str | None = None,  # noqa: A002
     rows: int | None = None,
 ) -> DataFrame:
-    """The rows of a feature frame whose records are in a message, or a sample of them, to train on.
+    """Return the rows of a feature frame whose records are in a message, or a sample of them, for training.
 
     The ids are matched on the cluster. Save the result and give it to `labeldp train`, which joins the private labels.
 
@@ -254,9 +255,9 @@ def matching_features(
     message : str, Path or Message
         The message. The workers must see its folder.
     id : str, optional
-        The name of the id column in `features`. By default as in the message.
+        The name of the id column in `features`. By default the name in the message.
     rows : int, optional
-        About how many records to keep. They are chosen by their ids, so the same records are chosen each time.
+        The approximate number of records to keep. They are chosen by their ids, so the same records are chosen each time.
 
     Returns
     -------
@@ -297,10 +298,10 @@ def sums(
     dataset: str | None = None,
     allow_unencrypted: bool = False,
 ) -> PrivateSums:
-    """Noisy sums of the labels in a Spark frame over the cells of public columns, against public signs, or both.
+    """Return noisy sums of the labels in a Spark frame over the cells of public columns, against public signs, or both.
 
-    The release is that of `PrivateSums.over_cells` and `PrivateSums.against_signs` on one machine. Workers sum their labels exactly,
-    in one pass, and the driver draws the noise once.
+    The release is the same as with `PrivateSums.over_cells` and `PrivateSums.against_signs` on one machine. Workers sum
+    their labels exactly, in one pass, and the driver draws the noise once.
 
     Parameters
     ----------
@@ -309,18 +310,18 @@ def sums(
     label : str
         The name of the label column: numbers, or day-time intervals if the domain has a unit.
     cells : str, list of str, or dict of str to int, optional
-        The columns that hold cell numbers, integers from 0. Each column is its own partition. A dict gives the number of cells of
-        each; otherwise it is the column's largest number and one, which takes a pass over these columns.
+        The columns of cell numbers, integers from 0. Each column is its own partition. A dict gives the number of cells
+        of each; otherwise it is the column's largest number plus one, which takes a pass over these columns.
     signs : str or list of str, optional
-        The columns that hold +1 or −1, as integers.
+        The columns of +1 or −1, as integers.
     epsilon : float, str, Decimal or Fraction
-        What all sums cost together. Every column of cells and all columns of signs together get an equal share.
+        The total cost of all sums. Each column of cells gets one share, and all columns of signs together get an equal share.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
+        The public bounds of the labels, never computed from them.
     clip : tuple of (float, float), optional
         Clip labels to this narrower range first, for less noise. It must be public too.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the bounds.
+        How to handle labels outside the bounds, as in `LabelRandomizer`.
     ledger : Ledger, optional
         Charge ε to `dataset` in this ledger before anything is drawn. It is a file of the driver.
     dataset : str, optional
@@ -331,7 +332,7 @@ def sums(
     Returns
     -------
     PrivateSums
-        With one answer against all columns of signs, then one over all columns of cells, as far as these were given.
+        With one answer against all columns of signs, then one over all columns of cells, if these were given.
 
     Raises
     ------
@@ -357,10 +358,11 @@ def sums(
 
     Privacy
     -------
-    ε-DP for replacing one label by another valid one. Cells and signs are public and must not depend on labels. Noise is drawn on the
-    driver after all jobs have ended, so a task that Spark repeats releases nothing. Exact sums leave a worker encrypted, under a
-    key that Spark sends to the workers, so on a cluster Spark must encrypt its disks (`spark.io.encryption.enabled`) and
-    what it sends (`spark.network.crypto.enabled`). Calling it again draws again and costs ε again.
+    ε-DP for replacing one label by another valid one. Cells and signs are public and must not depend on labels. Noise
+    is drawn on the driver after all jobs have ended, so a task that Spark repeats releases nothing. Exact sums leave a
+    worker encrypted, under a key that Spark sends to the workers, so on a cluster Spark must encrypt its disks
+    (`spark.io.encryption.enabled`) and its network traffic (`spark.network.crypto.enabled`). Calling it again draws
+    again and costs ε again.
 
     Examples
     --------

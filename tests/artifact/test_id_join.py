@@ -37,5 +37,5 @@ def test_an_id_that_nobody_wants_may_occur_twice():
 
 
 def test_text_and_numbers_are_not_matched():
-    with pytest.raises(InvalidInput, match="the ids of a are whole numbers and those of b are text"):
+    with pytest.raises(InvalidInput, match="the ids of a are whole numbers and the ids of b are text"):
         match_ids(pa.array([1]), pa.array(["1"]), "a", "b")

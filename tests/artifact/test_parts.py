@@ -261,7 +261,7 @@ def test_a_message_of_empty_parts_holds_nothing_and_is_refused(tmp_path):
     with new_message(tmp_path / "message", MECHANISM, header()) as labels:
         write_file(labels, pa.array([], pa.int64()), np.empty(0, np.uint8))
         split(labels, [0, 0])
-    with pytest.raises(InvalidInput, match="holds no records"):
+    with pytest.raises(InvalidInput, match="contains no records"):
         Message.open(tmp_path / "message")
 
 

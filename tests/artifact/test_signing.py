@@ -114,9 +114,9 @@ def test_another_kind_of_private_key_is_refused(tmp_path, outside, content):
 
 
 def test_the_wrong_half_is_refused(tmp_path, outside):
-    with pytest.raises(InvalidInput, match="holds a public key"):
+    with pytest.raises(InvalidInput, match="contains a public key"):
         SigningKey.read(private_file(tmp_path / "k", PUBLIC), outside)
-    with pytest.raises(InvalidInput, match="holds a private key"):
+    with pytest.raises(InvalidInput, match="contains a private key"):
         VerifyKey.read(private_file(tmp_path / "k", ED25519.private_bytes(*PKCS8, NoEncryption())))
 
 

@@ -332,7 +332,7 @@ def test_a_full_disk_that_takes_no_key_file_either_does_not_hide_the_first_error
         patch.setattr(later_batch, "publish", publish)
         code, _, errors = apply(run)
     assert (code, "cannot add to message: No space left on device" in errors) == (1, True)
-    assert "as it was, and takes no other batch before this one" in errors
+    assert "was not changed, and accepts no other batch before this one" in errors
     assert {name: data for name, data in content(message).items() if data} == before
     refused(run, "other.parquet", says="an earlier batch was begun and not finished")
     assert apply(run)[0] == 0

@@ -113,7 +113,7 @@ def test_advice_for_persons(run):
     assert prediction["risk"]["rows_per_person"] == 1
     for more, wrong in (
         (("--records", "5"), "--records N"),
-        (("--target-r2", "0.3"), "a target is looked for with records"),
+        (("--target-r2", "0.3"), "a target can only be used with records"),
     ):
         code, _, error = run("advise", *bounds, "--persons", "10", *more)
         assert code == 2

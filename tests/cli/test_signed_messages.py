@@ -118,7 +118,7 @@ def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "holds a private key")]
+    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "contains a private key")]
 )
 def test_train_and_audit_refuse_another_key(run, message, key, says):
     for command in (train, lambda run, *more: run("audit", "message", *more)):
@@ -189,7 +189,7 @@ def test_a_manifest_that_cannot_be_written_leaves_a_batch_that_the_next_run_list
     with monkeypatch.context() as patch:
         patch.setattr(later_batch, "replace_file", full)
         code, _, err = apply(run, "--sign-key", "me-private.pem")
-    assert (code, "until then readers refuse the message" in err) == (1, True)
+    assert (code, "until then readers reject the message" in err) == (1, True)
     for command in (train, lambda run: run("audit", "message")):
         code, _, err = command(run)
         assert (code, "The labels party must run apply" in err) == (2, True)

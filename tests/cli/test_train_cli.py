@@ -299,7 +299,7 @@ def test_poisson_refuses_negative_targets(run, world, tmp_path):
         *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),
     )
     assert code == 2
-    assert "takes no negative targets" in err
+    assert "does not accept negative targets" in err
     assert "Leave target_values (--target-values) out" in err  # which works:
     model = ("--out", tmp_path / "model", "--loss", "poisson", "--fast", "--folds", 0)
     assert run("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order", *model)[0] == 0

@@ -137,8 +137,8 @@ def ledger(tmp_path):
 @pytest.mark.parametrize(
     ("estimator", "loss", "said"),
     [
-        (PoissonRegressor(), "squared", "PoissonRegressor takes no negative targets"),
-        (PoissonRegressor(), "poisson", "PoissonRegressor takes no negative targets"),
+        (PoissonRegressor(), "squared", "PoissonRegressor does not accept negative targets"),
+        (PoissonRegressor(), "poisson", "PoissonRegressor does not accept negative targets"),
         (HistGradientBoostingRegressor(loss="poisson"), "poisson", "takes no negative targets.*loss='poisson'"),
         (
             HistGradientBoostingRegressor(loss="absolute_error"),

@@ -167,5 +167,5 @@ def test_missing_files_and_columns_are_named(tmp_path):
     with pytest.raises(InvalidInput, match="2 columns named 'shop'"):
         file.require("shop")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidInput, match="has no data files"):
+    with pytest.raises(InvalidInput, match="contains no data files"):
         FeatureFile.open(tmp_path / "empty")

@@ -92,7 +92,7 @@ def test_ids_of_another_kind_are_described_and_not_shown(message):
     strangers = as_ids(message, [70_001, 70_002])
     known = "whole numbers of 1 to 4 digits" if whole else "text of 4 to 7 characters"
     given = "whole numbers of 5 digits" if whole else "text of 8 characters"
-    text = refusal_of(message, strangers, f"message's ids are {known}, those of the features {given}")
+    text = refusal_of(message, strangers, f"message's ids are {known}, the ids of the features are {given}")
     assert "70001" not in text
     assert "id " + str(IDS[0]) not in text
 

@@ -161,7 +161,7 @@ def test_a_file_without_rows_gets_no_predictions(world, tmp_path):
     model = SavedModel.load(world / "model")
     assert predict_file(model, tmp_path / "f.parquet", tmp_path / "p.parquet", "order") == 0
     assert pq.read_table(tmp_path / "p.parquet").schema.names == ["order", "prediction"]
-    with pytest.raises(InvalidInput, match="holds no rows"):
+    with pytest.raises(InvalidInput, match="contains no rows"):
         predictions_beside(model, tmp_path / "f.parquet", "truth")
 
 

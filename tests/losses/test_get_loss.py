@@ -44,7 +44,7 @@ def test_a_loss_is_itself_and_a_callable_is_wrapped():
         ("zzz", "Known: squared, absolute"),
         ("pinball", r"needs a finite number, as in 'pinball\(0\.3\)'"),
         ("pinball(x)", "needs a finite number"),
-        ("squared(2)", "takes no number"),
+        ("squared(2)", "does not take a number"),
         ("pinball(1.5)", "strictly between 0 and 1"),
         ("huber(0)", "greater than 0"),
         ("huber(inf)", "finite"),

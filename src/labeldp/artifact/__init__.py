@@ -1,4 +1,4 @@
-"""The folder that travels from the labels party to the features party, for every kind of release.
+"""The folder that the labels party sends to the features party, for every kind of release.
 
 | file | what it does |
 |---|---|
@@ -8,7 +8,7 @@
 | `card` | `PRIVACY.md`, the promise of any release in plain words |
 | `labels_file` | writes and reads the labels of a message |
 | `reader` | opens a folder of labels as a `Message` |
-| `unique_ids` | refuses labels in which an id occurs twice |
+| `unique_ids` | rejects labels with duplicate ids |
 | `id_join` | matches the records of two files by id |
 
 The descriptions and readers of other kinds are in `release.sums`, `evaluate.score` and `evaluate.report`.

@@ -1,4 +1,4 @@
-"""`PRIVACY.md`, the card of a release: what it promises and what not, in plain words. Every kind of release fills in the same page."""
+"""`PRIVACY.md`, the card of a release: what it promises and what it does not, in plain words. All kinds of release share the template."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from labeldp.release_kind import LABELS
 
 @dataclass(frozen=True)
 class Card:
-    """What one release fills in. Everything here is public.
+    """The fields of the card of one release. Everything here is public.
 
     Attributes
     ----------
     name : str
-        What the release is called: "this message" or "these sums".
+        The name of the release: "this message" or "these sums".
     intro : str
-        What the data are, in a sentence.
+        A sentence that describes the data.
     domain : Domain or None
         The bounds of the labels.
     records : int
         The number of records.
     epsilon : Fraction
-        What the release costs.
+        The cost of the release.
     cost : str
-        How ε splits, and the proof.
+        How ε is split, and the proof.
     open : str
-        What else is not protected: a list in Markdown.
+        What else is not protected, as a Markdown list.
     rest : str
         The sections at the end.
     label : str or None
         The name of the label column, if the release shows it.
     persons : PersonUnit or None
-        Whose labels ε protects together, in a message; None if a record is the unit of privacy.
+        The unit of privacy in a message; None if it is a record.
     counted : int or None
-        The same for sums: the number of persons, each of whom counts as one.
+        The number of persons in sums, if the unit of privacy is a person.
     dataset : str or None
         The dataset that was charged in the labels party's ledger.
     date, last_batch : str or None
@@ -75,7 +75,7 @@ class Card:
         each = " for each person" if of_persons else ""
         facts = "\n".join(f"- **{name}:** {fact}" for name, fact in self._facts())
         release = "" if self.release is None else f"; release `{self.release}`"
-        factor = exp_upper(self.epsilon)  # of the odds, which are 1 at 50 %
+        factor = exp_upper(self.epsilon)  # factor on the odds, which are 1 at 50 %
         return f"""# What {self.name} {verb} about {whose}
 
 {self.intro}
@@ -182,7 +182,7 @@ all {len(persons.shared)} messages**, and they were charged once."""
 
 
 def message_card(mechanism: FiniteMechanism, header: Header, records: int, *, last_batch: str | None = None) -> Card:
-    """Return the card of a message with this number of records. It depends on the mechanism and on public facts only."""
+    """Return the card of a message with this number of records. It depends only on the mechanism and public facts."""
     entries = header.entries
     spent, total = entries * prior_epsilon(mechanism), entries * total_epsilon(mechanism)
     if spent:

@@ -23,9 +23,9 @@ class PersonUnit:
     column : str
         The name of the column of persons in the input.
     kind : str
-        What the persons are: "int" or "str".
+        The type of the persons: "int" or "str".
     entries : int
-        The most labels of a person that are in the message, or in all messages that share the persons.
+        The maximum number of labels of a person in the message, or in all messages that share the persons.
     shared : tuple of str
         The label columns of all messages that share the persons; empty if there is only this one.
     """
@@ -51,7 +51,7 @@ class Header:
     id_column : str
         The name of the id column.
     id_type : str
-        What the ids are: "int" or "str".
+        The type of the ids: "int" or "str".
     keep_order : bool
         Whether the rows are in the order of the input.
     keyed : bool
@@ -59,10 +59,10 @@ class Header:
     row_numbers : bool
         Whether the ids are the row numbers of the input, and so show its order.
     label_column : str
-        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it reveals nothing about any label.
+        The name of the label column, so that `train` can detect a feature that is the label itself. The labels party
+        gave it; it reveals nothing about any label.
     persons : PersonUnit or None
-        Whose labels ε protects together; None if a record is the unit of privacy.
+        The unit of privacy; None if it is a record.
     dataset : str or None
         The dataset that was charged in the labels party's ledger, for the card.
     date : str or None
@@ -82,7 +82,7 @@ class Header:
 
     @property
     def entries(self) -> int:
-        """The most labels of one record, which is 1, or of one person in the message."""
+        """The maximum number of labels per unit of privacy: 1 for records, or the limit per person."""
         return 1 if self.persons is None else self.persons.entries
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
 
 
 def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
-    """Return what `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+    """Read the text that `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
     text = read_text(file)
     try:
         record = parse_json(text, "the description")
@@ -125,7 +125,7 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
 def epsilon_parts(mechanism: FiniteMechanism, entries: int = 1) -> dict[str, str]:
     """Return the cost of a message as exact text: the prior, the randomized label, and both together.
 
-    It is that for each label, or for each person with up to `entries` labels.
+    It is the cost for each label, or for each person with up to `entries` labels.
     """
     amounts = {
         "epsilon_prior": prior_epsilon(mechanism),
@@ -146,9 +146,9 @@ def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
 
 
 def check_charge(mechanism: FiniteMechanism, charged: Fraction, entries: int = 1) -> None:
-    """Raise `PrivacyRefused` if a mechanism costs more, its prior and its labels together, than was charged for it.
+    """Raise `PrivacyRefused` if a mechanism, including its prior, costs more than was charged for it.
 
-    `entries` is the number of labels that are randomized of one person, each of which costs as much.
+    `entries` is the number of randomized labels per person. Each of them costs the same.
     """
     cost = entries * total_epsilon(mechanism)
     if cost > charged:

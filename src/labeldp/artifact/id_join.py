@@ -1,4 +1,4 @@
-"""One join of two files by id. Errors give rows and kinds, and show no id."""
+"""A join of two files by id. Errors give rows and types, but never an id."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def match_ids(
     wanted, held : pyarrow.Array
         Ids without nulls, integers or text.
     wanted_in, held_in : object
-        What errors call the two files.
+        The names of the two files in errors.
     distinct : bool
-        Whether the wanted ids are known to be different.
+        Whether the wanted ids are known to be distinct.
 
     Raises
     ------
     InvalidInput
-        If the ids are of different kinds, or if a wanted id occurs twice in either file.
+        If the ids have different types, or if a wanted id occurs twice in either file.
     """
     kinds = kind_words(wanted.type), kind_words(held.type)
     if kinds[0] != kinds[1]:
         raise InvalidInput(
-            f"the ids of {wanted_in} are {kinds[0]} and those of {held_in} are {kinds[1]}: convert them to the same type. "
+            f"the ids of {wanted_in} are {kinds[0]} and the ids of {held_in} are {kinds[1]}: convert them to the same type. "
             "privatize, cells and sums have --id-type str for that"
         )
     try:
         held = held.cast(wanted.type)
-    except pa.ArrowInvalid:  # int64 and uint64, of which neither holds the other
+    except pa.ArrowInvalid:  # int64 and uint64: neither includes the other
         wanted, held = wanted.cast(pa.large_string()), held.cast(pa.large_string())
     if not distinct:
         require_distinct(wanted, wanted_in)
@@ -59,8 +59,8 @@ def _found(ids: pa.Array, among: pa.Array, where: object) -> NDArray[np.int64]:
     if times.max() > 1:
         first, second = np.flatnonzero(places == np.argmax(times))[:2]
         raise InvalidInput(
-            f"rows {first + 1} and {second + 1} of {where} (rows count from 1) have the same id, which is there {times.max()} times, but "
-            "each record must be there once: combine these rows or drop all but one"
+            f"rows {first + 1} and {second + 1} of {where} (rows count from 1) have the same id, which occurs {times.max()} times, but "
+            "each record must occur once: combine these rows or drop all but one"
         )
     found = np.full(len(among), -1, np.int64)
     found[places[rows]] = rows
@@ -68,7 +68,7 @@ def _found(ids: pa.Array, among: pa.Array, where: object) -> NDArray[np.int64]:
 
 
 def kind_words(kind: pa.DataType) -> str:
-    """Return what errors call ids of an Arrow type."""
+    """Return the name of an Arrow type of ids in errors."""
     if pa.types.is_integer(kind):
         return "whole numbers"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

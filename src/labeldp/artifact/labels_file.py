@@ -22,8 +22,8 @@ from labeldp.tables.parquet import check_density, open_parquet, rows_in
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19
 GROUP_TEXT = 1 << 26
-"""A row group has `GROUP_ROWS` rows, fewer if their ids would have more than `GROUP_TEXT` bytes of text, and the last one the
-rest. So at most 64 MB of ids wait to be written, and a reader that asks for `READ_ROWS` rows gets one group."""
+"""A row group has `GROUP_ROWS` rows, or fewer if their ids would have more than `GROUP_TEXT` bytes of text. The last
+group has the rest. So at most 64 MB of ids are buffered, and a read of `READ_ROWS` rows returns one group."""
 _EDITED = "the message was edited or mixed up. Ask for it again"
 
 
@@ -31,7 +31,7 @@ _EDITED = "the message was edited or mixed up. Ask for it again"
 class LabelsFile:
     """One batch of a message on disk, or one part of a batch, as Parquet.
 
-    Reading checks every row against the mechanism and the header. The schema takes nothing from the input but the name and
+    Reading checks every row against the mechanism and the header. Of the input, the schema contains only the name and
     the type of the id column.
     """
 
@@ -39,9 +39,9 @@ class LabelsFile:
     header: Header
     mechanism: FiniteMechanism
     sha256: str | None = None
-    """The listed digest. If it is known, the file is compared again after its last row: it may have changed meanwhile."""
+    """The listed digest. If it is known, the file is compared again after its last row, in case it has changed."""
     id_type: pa.DataType | None = None
-    """The type that the message's ids have. If it is known, the ids of this file are read as that type."""
+    """The type of the message's ids. If it is known, the ids of this file are read as that type."""
 
     def schema(self) -> pa.Schema:
         """Return the columns and their types."""
@@ -52,7 +52,7 @@ class LabelsFile:
         return rows_in(pq.read_metadata(self.path))
 
     def check(self) -> None:
-        """Raise `InvalidInput` if the columns are not those of the message, or if the file is too small for its number of rows.
+        """Raise `InvalidInput` if the columns do not match the message, or if the file is too small for its number of rows.
 
         Rows are checked when they are read.
         """
@@ -62,20 +62,20 @@ class LabelsFile:
         check_density(rows, self.path)
 
     def count_written(self) -> int:
-        """The number of records of a file that was just written. Refuses it as `check` does; errors of the disk are passed on."""
+        """Return the number of records of a file that was just written, after the tests of `check`. Disk errors are passed on."""
         self._check_columns(self.schema())
         return self.count()
 
     def _check_columns(self, schema: pa.Schema) -> None:
         wanted = [self.header.id_column, "code", "private_label"]
         if schema.names != wanted:
-            raise InvalidInput(f"{self.path} has the columns {schema.names}, but mechanism.json asks for {wanted}")
+            raise InvalidInput(f"{self.path} has the columns {schema.names}, but mechanism.json requires {wanted}")
         ids, code, value = schema.types
         if id_kind(ids) != self.header.id_type or not _holds_codes(code) or value != pa.float64():
-            raise InvalidInput(f"{self.path} has other column types than mechanism.json says; {_EDITED}")
+            raise InvalidInput(f"{self.path} does not have the column types given in mechanism.json; {_EDITED}")
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
-        """(ids, codes) of the records, every code checked against the mechanism."""
+        """Yield (ids, codes) of the records, with every code checked against the mechanism."""
         outputs, rows = self.mechanism.outputs, 0
         with self._readable(), open_parquet(self.path, piecewise=False) as parquet:
             for batch in parquet.iter_batches(READ_ROWS):
@@ -91,18 +91,18 @@ class LabelsFile:
                 raise InvalidInput(f"{self.path} claims {self.count():,} rows and has {rows:,}; {_EDITED}")
             if self.sha256 not in (None, file_digest(self.path)):
                 raise InvalidInput(
-                    f"{self.path} changed while the message was open. Do not use what was read, and open it again"
+                    f"{self.path} changed while the message was open. Discard the data and open the message again"
                 )
 
     def _typed(self, ids: pa.Array) -> pa.Array:
-        """The ids in the type of the message. Writers choose their own types: Spark has no unsigned ones."""
+        """Return the ids in the type of the message. Writers use different types: Spark lacks unsigned ones."""
         if self.id_type is None or ids.type == self.id_type:
             return ids
         try:
             return ids.cast(self.id_type)
-        except pa.ArrowInvalid:  # whose text shows the id
+        except pa.ArrowInvalid:  # its message quotes the id
             raise InvalidInput(
-                f"{self.path} has an id that does not fit the type {self.id_type}, which the ids of the message's first file have; "
+                f"{self.path} has an id that does not fit the type {self.id_type}, the type of the ids in the message's first file; "
                 f"{_EDITED}"
             ) from None
 
@@ -121,9 +121,9 @@ class LabelsFile:
 class LabelsWriter:
     """A writer of a new labels file.
 
-    The file is a function of the ids and codes in their order, to the byte. How they come does not show: the batches of
-    an input are cut at bytes of its text, so that the digits of one true label could move a row group's end. Rows wait
-    until their group is full.
+    The bytes of the file depend only on the ids and codes and their order. They must not depend on the input's batches:
+    these are cut at bytes of its text, so the digits of one true label could move the end of a row group. So rows are
+    buffered until their group is full.
     """
 
     def __init__(self, path: Path, id_name: str, id_type: pa.DataType, mechanism: FiniteMechanism) -> None:
@@ -139,7 +139,7 @@ class LabelsWriter:
         self._rows = self._text = 0
 
     def write(self, ids: pa.Array, codes: NDArray[Any]) -> None:
-        """Appends records."""
+        """Append records."""
         ends = _text_ends(ids)
         start = 0
         while start < len(ids):
@@ -152,7 +152,7 @@ class LabelsWriter:
             start += rows
             self._rows += rows
             self._text += int(ends[start]) - before
-            if start < len(ids):  # a row is left that this group does not take
+            if start < len(ids):  # a row does not fit into this group
                 self._write_group()
 
     def __enter__(self) -> Self:
@@ -166,7 +166,7 @@ class LabelsWriter:
             self._writer.close()
 
     def _write_group(self) -> None:
-        """Writes the rows that wait, each column in one piece, since Parquet's pages end where a piece does."""
+        """Write the buffered rows, each column as one chunk, because Parquet's pages end at the end of a chunk."""
         ids, codes = zip(*self._waiting, strict=True)
         self._waiting, self._rows, self._text = [], 0, 0
         together = np.concatenate(codes)
@@ -175,7 +175,7 @@ class LabelsWriter:
 
 
 def _text_ends(ids: pa.Array) -> NDArray[np.int64]:
-    """Where each id of text ends if they are laid end to end, after a 0. Integers take no text."""
+    """Return 0 and the end of each text id in their concatenation. Integer ids have length 0."""
     ends = np.zeros(len(ids) + 1, np.int64)
     if not pa.types.is_integer(ids.type):
         np.cumsum(numbers_in(pc.binary_length(ids)), out=ends[1:])
@@ -183,23 +183,25 @@ def _text_ends(ids: pa.Array) -> NDArray[np.int64]:
 
 
 def check_id_name(name: str) -> None:
-    """Refuses an id column whose name is that of another column of the message."""
+    """Raise `InvalidInput` if another column of the message has the name of the id column."""
     if name in ("code", "private_label"):
-        raise InvalidInput(f"the id column cannot be called {name!r}, which the message uses itself: rename it")
+        raise InvalidInput(
+            f"the id column cannot be called {name!r}, which is the name of another column of the message: rename it"
+        )
 
 
 def code_dtype(outputs: int) -> Any:
-    """The smallest unsigned type that holds every code. It depends on the mechanism only."""
+    """Return the smallest unsigned type that fits every code. It depends only on the mechanism."""
     return np.uint8 if outputs <= 1 << 8 else np.uint16 if outputs <= 1 << 16 else np.uint32
 
 
 def _holds_codes(kind: pa.DataType) -> bool:
-    """Whether a column of codes may have this type. The signed ones are those of Spark, which has no others."""
+    """Return whether a column of codes may have this type. The signed types come from Spark, which lacks unsigned ones."""
     return pa.types.is_unsigned_integer(kind) or kind in (pa.int16(), pa.int32())
 
 
 def id_kind(kind: pa.DataType) -> str:
-    """What ids of an Arrow type are in a message: "int" or "str"; other types, which it cannot hold, by name."""
+    """Return the type of ids in a message: "int" or "str", or the name of an Arrow type that a message cannot contain."""
     if pa.types.is_integer(kind):
         return "int"
     return "str" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)

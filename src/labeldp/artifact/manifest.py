@@ -16,8 +16,9 @@ writes parts; one machine writes a file. Rows follow each other in the order of 
       labels.parquet/part-00001.parquet
       labels/part-00001.parquet/part-00000.parquet
 
-The manifest is `{"manifest": {…}, "signature": {…} or null}`. The signature is over the canonical text of the first part (see
-`Manifest.canonical`). Both are in one file because a later batch replaces them, and one file is replaced by one rename.
+The manifest is `{"manifest": {…}, "signature": {…} or null}`. The signature covers the canonical text of the first part
+(see `Manifest.canonical`). Both are in one file because a later batch replaces both, and a single rename can replace
+one file.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ FORMAT_VERSION = 1
 ALGORITHM = "Ed25519"
 MANIFEST = "manifest.json"
 MOST_BYTES = 1 << 26
-"""A manifest of 250,000 files is shorter."""
+"""Enough for a manifest of 250,000 files."""
 MOST_PARTS = 100_000
-"""The numbers of this many parts have five digits."""
+"""The limit for part numbers with five digits."""
 
 DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
-"""Files that a desktop writes into a folder when someone opens it or a file in it. They are ignored, and never read."""
+"""Files that desktop programs create when someone opens a folder or a file in it. They are ignored and never read."""
 
 SHA256 = re.compile("[0-9a-f]{64}")
 RELEASE_ID = re.compile("[0-9a-f]{32}")
@@ -66,7 +67,7 @@ def part_path(batch: Path, part: int) -> Path:
 
 
 def batch_name(file: str) -> str:
-    """Return the name of the batch that a data file belongs to: its own name, or that of its folder of parts."""
+    """Return the batch name of a data file: its own name, or the name of its folder of parts."""
     folder = PurePosixPath(file).parent
     return folder.as_posix() if folder.suffix else file
 
@@ -83,7 +84,7 @@ def installed_version() -> str:
 
 
 def file_digest(file: Path) -> str:
-    """Return the SHA-256 of a file, by which the labels party recognises the batches that it released."""
+    """Return the SHA-256 of a file, by which the labels party recognises its released batches."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
@@ -103,11 +104,11 @@ class ListedFile:
 
     @classmethod
     def of(cls, file: Path, name: str, rows: int | None = None) -> ListedFile:
-        """Return the entry for a file as it is on disk, which will have this name in the folder."""
+        """Return the entry for a file on disk that will have this name in the folder."""
         return cls(name, file_digest(file), file.stat().st_size, rows)
 
     def check(self, folder: Path) -> None:
-        """Raise `InvalidInput` if the file is missing or is not the listed one, byte by byte."""
+        """Raise `InvalidInput` if the file is missing or differs from the listed one."""
         path = folder / self.name
         refuse_links(folder, self.name)
         if not path.is_file():
@@ -120,7 +121,7 @@ class ListedFile:
             hint = (
                 ""
                 if self.rows is not None
-                else ". A release travels as bytes: programs that change the ends of lines, such as git, break it"
+                else ". A release must be copied byte by byte: programs that change line endings, such as git, break it"
             )
             raise InvalidInput(
                 f"{path} was edited or damaged: its size or SHA-256 is not the one in {MANIFEST}. Use an untouched copy, or ask "
@@ -137,10 +138,10 @@ class ListedBatch:
 
     @classmethod
     def of(cls, data: Path, name: str, count: Callable[[Path], int]) -> ListedBatch:
-        """Return the entries for a file or a folder of parts as it is on disk, which will have this name in the release.
+        """Return the entries for a file or a folder of parts on disk that will have this name in the release.
 
-        Raises `InvalidInput` for links and for a folder with anything but its parts. `count` returns the number of rows of a file, and
-        raises an error for one that does not belong there.
+        Raise `InvalidInput` for links and for a folder with anything but its parts. `count` returns the number of rows
+        of a file, and raises an error for a file that does not belong there.
         """
         refuse_links(data.parent, data.name)
         if not data.is_dir():
@@ -154,13 +155,13 @@ class ListedBatch:
 
     @property
     def sha256(self) -> str:
-        """The digest by which the key file knows the batch: a file's SHA-256, or that of the canonical text of all parts' entries."""
+        """The digest of the batch in the key file: a file's SHA-256, or the SHA-256 of the canonical text of all parts' entries."""
         if self._is_one_file:
             return self.files[0].sha256
         return hashlib.sha256(canonical_text([asdict(file) for file in self.files])).hexdigest()
 
     def is_batch(self, number: int, kind: ReleaseKind) -> bool:
-        """Return whether the names are those of this batch of a release: one file, or parts without a gap."""
+        """Return whether the names match this batch of a release: one file, or parts without a gap."""
         path = kind.batch_path(Path(), number)
         if self._is_one_file:
             return self.name == path.as_posix()
@@ -209,7 +210,7 @@ class Manifest:
         return canonical_text(asdict(self))
 
     def content(self, key: SigningKey | None) -> bytes:
-        """Return the content of `manifest.json`, signed if there is a key. Refuses more files than readers take."""
+        """Return the content of `manifest.json`, signed if there is a key. Raise `InvalidInput` for more files than readers accept."""
         signature = key and {
             "algorithm": ALGORITHM,
             "key": key.verify_key.fingerprint,
@@ -218,15 +219,15 @@ class Manifest:
         text = json.dumps({"manifest": asdict(self), "signature": signature}, indent=1) + "\n"
         if len(text) > MOST_BYTES:
             raise InvalidInput(
-                f"the release would have {len(self.files):,} files, and its {MANIFEST} more than {MOST_BYTES:,} bytes, which no reader "
-                "takes. Write the batch in fewer parts"
+                f"the release would have {len(self.files):,} files, and its {MANIFEST} more than {MOST_BYTES:,} bytes, which readers "
+                "do not accept. Write the batch in fewer parts"
             )
         return text.encode("ascii")
 
     def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
-        """Raise `InvalidInput` if a file is missing, is not the listed one, or is not listed.
+        """Raise `InvalidInput` if a file is missing, differs from the listed one, or is not listed.
 
-        The batch of the name `allowed` may be there, and is not looked at. If it is there, the card may be the new one.
+        A batch with the name `allowed` may exist and is not checked. If it exists, the card may be the new one.
         """
         listed = {MANIFEST, *(file.name for file in self.files)}
         others = [name for name in sorted(_files_in(folder)) if name not in listed and batch_name(name) != allowed]
@@ -241,11 +242,11 @@ class Manifest:
             raise InvalidInput(self._unlisted(folder, name))
 
     def ignored_files(self, folder: Path) -> list[str]:
-        """Return the files in the folder that do not belong to the release and were left there by a desktop."""
+        """Return the files in the folder that a desktop program left there."""
         return sorted(name for name in _files_in(folder) if DESKTOP_FILES.fullmatch(Path(name).name))
 
     def _is_next(self, name: str) -> bool:
-        """Return whether a file is of the batch that `apply` would add next."""
+        """Return whether a file belongs to the batch that `apply` would add next."""
         further = re.escape(LABELS.batch_path(Path(), len(self.batches)).as_posix())
         return self.kind == LABELS and re.fullmatch(rf"{further}(/part-\d{{5}}\.parquet)?", name) is not None
 
@@ -261,7 +262,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Signature:
-    """The fingerprint of the key that is said to have signed a manifest, and whether that was verified."""
+    """The fingerprint of the key named in a signature, and whether the signature was verified."""
 
     key: str
     value: str
@@ -292,7 +293,7 @@ def seal(
 ) -> None:
     """Complete a folder that contains the data of a new release: write its description, its card and, last, its manifest.
 
-    `count` returns the number of rows of a data file, and raises an error for one that does not belong there.
+    `count` returns the number of rows of a data file, and raises an error for a file that does not belong there.
     """
     for name, text in zip(kind.papers, papers, strict=True):
         (folder / name).write_bytes(text.encode())  # the same bytes on every system
@@ -321,9 +322,9 @@ def open_release(
 def read_manifest(
     folder: Path, kind: ReleaseKind, verify: VerifyKey | None = None
 ) -> tuple[Manifest, Signature | None]:
-    """Return the manifest of a release and its signature. With `verify`, only one that was signed with that key.
+    """Return the manifest of a release and its signature. With `verify`, it must be signed with that key.
 
-    Nothing else in the folder is read.
+    Other files in the folder are not read.
     """
     content = _content(folder)
     other = next((one for one in ReleaseKind if one is not kind and _head(content).get("kind") == one), None)
@@ -346,7 +347,7 @@ def read_manifest(
 
 
 def kind_in(folder: Path) -> str | None:
-    """Return what the manifest in a folder calls its kind, or None if there is no manifest that could be opened."""
+    """Return the kind given in the manifest of a folder, or None if a manifest cannot be opened."""
     try:
         kind = _head(_content(folder)).get("kind")
     except InvalidInput:
@@ -355,7 +356,7 @@ def kind_in(folder: Path) -> str | None:
 
 
 def release_folder(path: str | os.PathLike[str], kind: ReleaseKind = LABELS) -> Path:
-    """Return the path, which must be a folder that looks like a release of this kind; the manifest shows whether it is complete."""
+    """Return the path of a folder that looks like a release of this kind. Whether it is complete is checked with the manifest."""
     folder = Path(path)
     if not (folder / kind.description).is_file() and not (folder / MANIFEST).is_file():
         raise InvalidInput(
@@ -371,18 +372,18 @@ def canonical_text(record: object) -> bytes:
 
 
 def refuse_links(folder: Path, name: str) -> None:
-    """Raise `InvalidInput` for a file that is a link or lies behind one inside the folder."""
+    """Raise `InvalidInput` for a file that is a link or is reached through a link inside the folder."""
     path = folder
     for step in Path(name).parts:
         path = path / step
         if path.is_symlink():
             raise InvalidInput(
-                f"{path} is a link, and what it points to can change: copy the files themselves, or ask for them again"
+                f"{path} is a link, and its target can change: copy the files themselves, or ask for them again"
             )
 
 
 def _meant(path: Path) -> str:
-    """Suggest what was meant by the archive of a release, something inside its folder, or the folder around it."""
+    """Return a hint for users who gave the archive of a release, a file inside its folder, or the folder around it."""
     try:
         inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
         if inner or not path.exists():
@@ -400,7 +401,7 @@ def _content(folder: Path) -> Any:
     path = folder / MANIFEST
     refuse_links(folder, MANIFEST)
     if not path.is_file():
-        raise InvalidInput(f"{folder} has no {MANIFEST}: it was lost. {_AGAIN}")
+        raise InvalidInput(f"{folder} is incomplete: {MANIFEST} is missing. {_AGAIN}")
     try:
         return parse_json(read_bytes(path, MOST_BYTES), path)
     except InvalidInput as error:
@@ -413,7 +414,7 @@ def _head(content: Any) -> dict[str, Any]:
 
 
 def _checked(content: Any, kind: ReleaseKind) -> tuple[Manifest, Signature | None]:
-    """Return the two parts of `manifest.json`, which must be as `Manifest.content` writes them for this kind."""
+    """Return the two parts of `manifest.json`, checked against the form that `Manifest.content` writes for this kind."""
     expect_format(_head(content), FORMAT, FORMAT_VERSION, "a manifest")
     read = read_record(_Content, content, "the file")
     manifest, signed = read.manifest, read.signature
@@ -426,12 +427,12 @@ def _checked(content: Any, kind: ReleaseKind) -> tuple[Manifest, Signature | Non
     if signed is None:
         return manifest, None
     if signed.algorithm != ALGORITHM or not SHA256.fullmatch(signed.key):
-        raise InvalidInput(f"its signature is not of the kind {ALGORITHM}, or names no key")
+        raise InvalidInput(f"its signature is not of the kind {ALGORITHM}, or lacks a key")
     return manifest, Signature(signed.key, signed.value)
 
 
 def _parts_in(folder: Path) -> list[Path]:
-    """Return the parts in the folder of a batch, which must contain at least one and nothing else."""
+    """Return the parts in the folder of a batch. It must contain at least one part and nothing else."""
     held = sorted(path for path in folder.iterdir() if not DESKTOP_FILES.fullmatch(path.name))
     parts = [part_path(folder, part) for part in range(len(held))]
     if not parts:

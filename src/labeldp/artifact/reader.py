@@ -1,4 +1,4 @@
-"""Opens a message's folder and reads it."""
+"""Opening and reading a message's folder."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from labeldp.release_kind import LABELS
 
 @dataclass(frozen=True, repr=False)
 class Message(Tabular):
-    """A message from the labels party, opened and checked: private labels by record id. Contains no true label.
+    """A message from the labels party, opened and checked: private labels by record id. It contains no true labels.
 
-    Get one from `Message.open`. Its length is the number of records, and `to_arrow`, `to_pandas` and `to_polars` give
+    Get one from `Message.open`. Its length is the number of records, and `to_arrow`, `to_pandas` and `to_polars` return
     the table of ids, codes and private labels.
 
     Attributes
@@ -45,13 +45,13 @@ class Message(Tabular):
     path : Path
         The folder.
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     header : Header
         The release's id, the name and type of the id column, whether rows keep the input's order and whether the
         labels party kept the key.
     files : tuple of LabelsFile
-        The labels files that were in the folder when it was opened: those of the first batch, then those of the batches that
-        `apply` added. A batch is one file or several parts.
+        The labels files in the folder when it was opened: the first batch, then the batches that `apply` added. A batch
+        is one file or several parts.
     records : int
         The number of records in all batches.
     manifest : Manifest
@@ -61,7 +61,7 @@ class Message(Tabular):
 
     See Also
     --------
-    join : Matches the ids of a feature table to those of a message.
+    join : Match the ids of a feature table to a message.
 
     Examples
     --------
@@ -100,8 +100,8 @@ class Message(Tabular):
         path : str or Path
             The message's folder.
         verify_key : str or Path, optional
-            The sender's public key, a PEM file. The message must then be signed with it. Without it the checks find
-            accidents and careless edits, but not an attacker who wrote a new manifest too.
+            The sender's public key, a PEM file. The message must then be signed with it. Without it the checks detect
+            accidents and careless edits, but not an attacker who also wrote a new manifest.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class Message(Tabular):
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the message costs for each label, or for each person: the private prior and the randomized labels."""
+        """The cost of the message for each label, or for each person: the private prior and the randomized labels."""
         return self.header.entries * total_epsilon(self.mechanism)
 
     @property
@@ -133,12 +133,12 @@ class Message(Tabular):
 
     @property
     def id_type(self) -> pa.DataType:
-        """The Arrow type of the ids: that of the first file, in which the ids of all others are read."""
+        """The Arrow type of the ids in the first file. The ids of all other files are read as this type."""
         return self.files[0].schema().types[0]
 
     @property
     def next_file(self) -> Path:
-        """Where the labels of the next batch belong, a file or a folder of parts."""
+        """The path for the labels of the next batch, a file or a folder of parts."""
         return LABELS.batch_path(self.path, len(self.manifest.batches))
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
@@ -163,7 +163,7 @@ class Message(Tabular):
             yield from file.batches()
 
     def to_arrow(self) -> pa.Table:
-        """The columns of the message as a table: the ids, `code` and `private_label`, in the order of the message.
+        """Return the columns of the message as a table: the ids, `code` and `private_label`, in the order of the message.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class Message(Tabular):
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of the classes, whose positions the private labels are; None for numbers."""
+        """The names of the classes, indexed by the private labels; None for numbers."""
         return None if self.mechanism.domain is None else self.mechanism.domain.classes
 
     def _facts(self) -> dict[str, str]:
@@ -202,10 +202,10 @@ class Message(Tabular):
 
 
 def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
-    """The message for `apply`, which may have been killed between adding a batch and listing it in the manifest.
+    """Open the message for `apply`, which may have been killed between adding a batch and listing it in the manifest.
 
-    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller
-    must check that it knows this batch. A signed message is opened only with the key that signed it.
+    The result contains such a batch in `files` and `manifest`, as if it were listed. The caller must check that it
+    knows this batch. A signed message is opened only with the key that signed it.
     """
     manifest, signature = read_manifest(folder, LABELS)
     if signature is not None:
@@ -227,7 +227,7 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
 
 
 def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tuple[LabelsFile, ...]]:
-    """What the files of a manifest hold. They must agree with the manifest and with each other."""
+    """Return the content of the files of a manifest. They must agree with the manifest and with each other."""
     mechanism, header = read_description(folder / LABELS.description)
     described = {"release": header.release, "epsilon_total": exact_text(header.entries * total_epsilon(mechanism))}
     for name, value in described.items():
@@ -242,7 +242,7 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
                 f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited. Ask for it again"
             )
     if manifest.records < 1:
-        raise InvalidInput(f"{folder} holds no records; the message was edited or damaged. Ask for it again")
+        raise InvalidInput(f"{folder} contains no records; the message was edited or damaged. Ask for it again")
     return mechanism, header, files
 
 
@@ -253,7 +253,7 @@ def _labels_files(
     mechanism: FiniteMechanism,
     id_type: pa.DataType | None = None,
 ) -> tuple[LabelsFile, ...]:
-    """These labels files. Their ids are read in that type, or in the type of the first of them."""
+    """Return these labels files. Their ids are read in that type, or in the type of the first of them."""
     files = [_checked(LabelsFile(folder / file.name, header, mechanism, file.sha256)) for file in listed]
     id_type = id_type or files[0].schema().types[0]
     return tuple(replace(file, id_type=id_type) for file in files)

@@ -29,31 +29,31 @@ from labeldp.errors import InvalidInput, LabelDPError, expect_path
 from labeldp.json_text import read_bytes
 
 CONTEXT = b"labeldp release manifest 1\0"
-"""Precedes the bytes that are signed, so that no signature made for another purpose fits a release."""
+"""A prefix of the signed bytes, so that a signature made for another purpose is never valid for a release."""
 
 MOST_BYTES = 1 << 16
-"""No PEM file of one key is longer."""
+"""The maximum size of a PEM file with one key."""
 
 _NO_KEY = (ValueError, UnsupportedAlgorithm, InternalError)
-"""What `cryptography` raises for a file without a sound key. The last is for keys whose length is not that of their kind."""
+"""Errors of `cryptography` for a file without a valid key. The last one is for keys of the wrong length."""
 
 _MAKE = "labeldp signing-keys NAME makes a pair"
 
 
 @dataclass(frozen=True)
 class VerifyKey:
-    """The public half of a sender's key, which tells whether a signature is the sender's."""
+    """A sender's public key, which verifies signatures."""
 
     public: Ed25519PublicKey = field(repr=False)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> VerifyKey:
-        """The public key in a PEM file."""
+        """Read the public key in a PEM file."""
         expect_path(path, "verify_key", "give the PEM file of the sender's public key")
         pem = _content(Path(path), "public key")
         if b"PRIVATE KEY" in pem:
             raise InvalidInput(
-                f"{path} holds a private key, which only the sender should have: give the file of the public key"
+                f"{path} contains a private key, which only the sender should have: give the file of the public key"
             )
         try:
             key = load_pem_public_key(pem)
@@ -65,12 +65,12 @@ class VerifyKey:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the key, in hexadecimal: what `openssl pkey -pubin -outform DER | sha256sum` says."""
+        """SHA-256 of the key, in hexadecimal: the output of `openssl pkey -pubin -outform DER | sha256sum`."""
         shown = self.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return hashlib.sha256(shown).hexdigest()
 
     def accepts(self, signature: str, content: bytes) -> bool:
-        """Whether the owner of this key signed `content`."""
+        """Return whether the owner of this key signed `content`."""
         try:
             self.public.verify(base64.b64decode(signature, validate=True), CONTEXT + content)
         except (InvalidSignature, ValueError):
@@ -86,7 +86,7 @@ class SigningKey:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], message: Path) -> SigningKey:
-        """The private key in a PEM file, which only its owner may read and which must not lie inside the message."""
+        """Read the private key in a PEM file. Only its owner may be able to read it, and it must not be inside the message."""
         expect_path(path, "sign_key", "give the PEM file of your private key")
         if Path(path).resolve().is_relative_to(message.resolve()):
             raise InvalidInput(
@@ -94,7 +94,7 @@ class SigningKey:
             )
         pem = _content(Path(path), "signing key")
         if b"PUBLIC KEY" in pem:
-            raise InvalidInput(f"{path} holds a public key, and signing needs the private one: give its file")
+            raise InvalidInput(f"{path} contains a public key, and signing needs the private one: give its file")
         require_private(Path(path), f"the signing key {path}", "who could sign in your name")
         try:
             key = load_pem_private_key(pem, password=None)
@@ -111,16 +111,16 @@ class SigningKey:
 
     @property
     def verify_key(self) -> VerifyKey:
-        """The public half."""
+        """The public key."""
         return VerifyKey(self.private.public_key())
 
     def sign(self, content: bytes) -> str:
-        """The signature, in base 64. The same content has the same signature."""
+        """Return the signature in base 64. The same content has the same signature."""
         return base64.b64encode(self.private.sign(CONTEXT + content)).decode()
 
 
 def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
-    """Makes a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Returns both and the fingerprint."""
+    """Make a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Return both and the fingerprint."""
     if not name.name or name.name == "..":
         raise InvalidInput(f"{name} is a folder: give the name of the pair as well, as in {name / 'sales'}")
     if not name.parent.is_dir():
@@ -155,12 +155,12 @@ def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
 def require_private(file: Path, what: str, danger: str) -> None:
     """Raise `InvalidInput` if other users can read a file."""
     mode = stat.S_IMODE(file.stat().st_mode)
-    if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
+    if os.name == "posix" and mode & 0o077:  # on Windows these bits are meaningless
         raise InvalidInput(f"{what} can be read by others (mode {mode:o}), {danger}. Run: chmod 600 {file}")
 
 
 def _content(path: Path, what: str) -> bytes:
-    """The content of a key's file."""
+    """Return the content of a key's file."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: give the file of the {what}")
     if not path.exists():

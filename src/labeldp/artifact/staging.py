@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all: written to a hidden place, flushed to disk, then renamed, under a lock."""
+"""Files and folders that appear complete or not at all: written to a hidden path, flushed to disk, then renamed, under a lock."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from labeldp.errors import InvalidInput, LabelDPError
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """Make a hidden folder next to `target`, on the same disk, removed at the end. Only one run at a time per target.
+    """Make a hidden folder next to `target`, on the same disk, and remove it at the end. Only one run per target at a time.
 
-    A killed run leaves the folder behind, and the next run with the same target removes it. Working files and unfinished
-    files go in here and never into a message, so nobody can send them along.
+    A killed run leaves the folder behind, and the next run with the same target removes it. Temporary and unfinished
+    files are written here and never into a message, so they cannot be sent by mistake.
     """
     with exclusive(target, f"{target}"):
         hidden = target.parent / f".{target.name}.labeldp-partial"
@@ -46,7 +46,7 @@ def publish(staged: Path, target: Path) -> None:
 
 
 def replace_file(staged: Path, target: Path) -> None:
-    """Flush a file to disk and put it in the place of another. Readers see the old one or the new one."""
+    """Flush a file to disk and replace another with it. Readers see the old one or the new one."""
     flush(staged)
     staged.replace(target)
     flush(target.parent)
@@ -65,7 +65,7 @@ def flush(path: Path) -> None:
 
 
 def os_reason(error: OSError | MemoryError) -> str:
-    """Return the reason of the operating system, without the path of a hidden folder, which the user does not know."""
+    """Return the operating system's reason, without the path of a hidden folder that the user does not know."""
     if isinstance(error, MemoryError):
         return "there is not enough memory"
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
@@ -75,9 +75,9 @@ def os_reason(error: OSError | MemoryError) -> str:
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the lock of `path` until the block ends, or raise an error at once if another run holds it.
 
-    The lock is a hidden file next to `path`, removed by its holder at the end. The operating system releases it when the process dies. A process that locks the file then checks
-    that the file is still at its place, so two runs never hold the lock of one path. On Windows the file stays, because
-    an open file cannot be removed there.
+    The lock is a hidden file next to `path`, removed by its holder at the end. The operating system releases it when
+    the process dies. A process that locks the file then checks that the file is still at its path, so two runs never
+    hold the lock of one path. On Windows the file stays, because an open file cannot be removed there.
     """
     place = path.parent / f".{path.name}.labeldp-lock"
     try:
@@ -101,7 +101,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 
 
 def _obtained(handle: int, place: Path, what: str) -> bool:
-    """Return whether this process now holds the lock, on the file that is at `place`."""
+    """Return whether this process now holds the lock on the file at `place`."""
     try:
         held = lock_descriptor(handle, blocking=False)
         return held and (os.name != "posix" or os.path.samestat(os.fstat(handle), place.lstat()))

@@ -1,9 +1,9 @@
-"""Refuses a message that holds an id twice, in memory that does not grow with the message.
+"""A check for duplicate ids in a message, in memory that does not grow with the message.
 
-Every id becomes a 64-bit word under a key that is drawn for the check, so that nobody can choose ids that collide. Up to
-`IN_MEMORY` words are sorted in memory. More of them go to temporary files by their first bits, and each file is sorted by
-itself. Words that occur twice are suspects, and their ids are read again and compared. Each batch is checked when it arrives:
-without that, equal ids would all go to one file, which would not fit into memory.
+Every id is hashed to a 64-bit word with a key drawn for the check, so that an attacker cannot choose ids that collide.
+Up to `IN_MEMORY` words are sorted in memory. Larger numbers are distributed to temporary files by their first bits, and
+each file is sorted separately. Ids whose words occur twice are read again and compared. Each batch is also checked when
+it arrives: otherwise equal ids would all go to one file, which might not fit into memory.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from labeldp.sampling.ids import digest_ids
 
 Words = NDArray[np.uint64]
 Rows = tuple[pa.Array, Any]
-"""The ids of some records, and what belongs to them."""
+"""The ids of some records, and their data."""
 
 IN_MEMORY = 1 << 23
-"""The number of rows that are checked in memory, which takes 16 bytes a row while they are sorted."""
+"""The number of rows that are checked in memory. Sorting takes 16 bytes per row."""
 
 MOST_FILES = 256
 SUSPECTS_AT_ONCE = 1 << 16
 
 
 def without_repeats(read: Callable[[], Iterator[Rows]], rows: int, where: Path) -> Iterator[Rows]:
-    """Yield what `read` gives, and raise `InvalidInput` if an id occurs twice: before its batch or after the last row.
+    """Yield the batches of `read`. Raise `InvalidInput` if an id occurs twice, before its batch or after the last row.
 
     `read` is called again only if two words are equal. `rows` is the expected number of rows.
     """
@@ -49,7 +49,7 @@ def without_repeats(read: Callable[[], Iterator[Rows]], rows: int, where: Path) 
 
 
 class _Words:
-    """Words in memory, or in as many temporary files as it takes to sort each in the memory of `IN_MEMORY` rows."""
+    """Words in memory, or in temporary files small enough to sort each in the memory of `IN_MEMORY` rows."""
 
     def __init__(self, rows: int, stack: ExitStack) -> None:
         self._bits = min((max(rows - 1, 0) // IN_MEMORY).bit_length(), MOST_FILES.bit_length() - 1)
@@ -60,7 +60,7 @@ class _Words:
             self._files = [stack.enter_context(file) for file in files]
 
     def add(self, words: Words) -> Words:
-        """Keep the words of a batch, and return those that occur more than once in it."""
+        """Keep the words of a batch, and return the words that occur in it more than once."""
         ordered = np.sort(words)
         repeated = _repeated(ordered)
         if not self._files:
@@ -73,7 +73,7 @@ class _Words:
         return repeated
 
     def repeated(self) -> Iterator[Words]:
-        """The words that occur more than once, part by part."""
+        """Yield the words that occur more than once, part by part."""
         if not self._files:
             yield _repeated(np.sort(np.concatenate(self._kept or [np.empty(0, np.uint64)])))
             return
@@ -83,12 +83,12 @@ class _Words:
 
 
 def _repeated(ordered: Words) -> Words:
-    """The words that occur more than once among sorted ones."""
+    """Return the words that occur more than once among sorted ones."""
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _words(ids: pa.Array, key: bytes) -> Words:
-    """64 bits for each id: text by keyed BLAKE2b, integers mixed by multiplication so that all bits are even."""
+    """Return 64 bits for each id: text hashed by keyed BLAKE2b, integers mixed by multiplication so that all bits vary."""
     low: Words = digest_ids(ids, key).low
     odd, other = np.frombuffer(key[:16], np.uint64) | np.uint64(1)
     mixed: Words = (low ^ np.frombuffer(key[16:24], np.uint64)) * odd

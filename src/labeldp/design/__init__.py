@@ -1,6 +1,6 @@
-"""What a mechanism should do with each label: optimal bins for a loss (`bins`), optimal channels for a model (`channels`).
+"""The design of mechanisms: optimal bins for a loss (`bins`), optimal channels for a model (`channels`).
 
-Both are pure mathematics on public numbers.
+Both only use public numbers.
 """
 
 from labeldp.design.bins import Bins, optimal_bins

@@ -1,4 +1,4 @@
-"""One batch of records, as every engine checks and draws it: what id and label columns may contain, and errors that name rows."""
+"""Checks and draws for one batch of records, shared by all engines: valid id and label columns, and errors that name rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,27 +20,27 @@ from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
 from labeldp.sampling.ids import numbers_in
 
 TEXT = pa.large_string()
-"""The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
+"""The type of all text ids. Its 64-bit offsets do not overflow, even for long ids."""
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-"""The types of label columns that are numbers, besides durations."""
+"""The numeric types of label columns, apart from durations."""
 _INTEGER_TEXTS = {
     pa.int64(): (r"^(0|-?[1-9][0-9]{0,18})$", ("9223372036854775807", "-9223372036854775808")),
     pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
 }
-"""How an integer of each type is written, and the limits among the longest of them."""
+"""The text form of an integer of each type, and the limits for the longest ones."""
 CACHED_ROWS = 1 << 16
-"""Rows that are drawn at a time, so that intermediate results stay in the cache."""
+"""The number of rows drawn at a time, so that intermediate results stay in the cache."""
 
 
 def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
-    """Return labels without missing values as float64: numbers as they are, durations in `unit`, booleans as 0 and 1."""
+    """Return labels without missing values as float64: numbers unchanged, durations in `unit`, booleans as 0 and 1."""
     if pa.types.is_duration(column.type):
         return duration_numbers(np.asarray(column.to_numpy(zero_copy_only=False)), unit, name)
     return numbers_in(column.cast(pa.float64(), safe=False))
 
 
 def class_labels(column: pa.Array) -> NDArray[Any]:
-    """Return a column of labels that are classes as an array: text, numbers, booleans, and None where one is missing."""
+    """Return a column of classes as an array: text, numbers, booleans, and None for missing ones."""
     decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     return np.array(decoded.to_pylist(), object)
 
@@ -55,7 +55,8 @@ def checked_labels(
 ) -> Floats:
     """Return a label column as finite float64. Its first row is row `first` of the input.
 
-    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1, and `classes` their positions.
+    Durations become numbers in `unit`, and plain numbers are assumed to be in it. Booleans become 0 and 1, and
+    `classes` become their indices.
     """
     if classes is not None:
         given = class_labels(column)
@@ -68,7 +69,7 @@ def checked_labels(
     kind = column.type
     durations = pa.types.is_duration(kind)
     if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):
-        raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
+        raise InvalidInput(f"{file}: the label column {name!r} contains {kind}, not numbers. Convert it first.")
     if column.null_count:
         rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first + 1
         raise InvalidInput(
@@ -90,7 +91,7 @@ def checked_labels(
 
 
 def check_columns(label: str, ids: str | None, id_type: str | None, persons: str | None = None) -> None:
-    """Raise `InvalidInput` if the label column is also the id column or that of persons, or the id type is unknown."""
+    """Raise `InvalidInput` if the label column is also the id or person column, or the id type is unknown."""
     if persons is not None and persons == label:
         raise InvalidInput(
             f"the label column {label!r} cannot be the column of persons too: labels would decide which rows are chosen"
@@ -104,7 +105,7 @@ def check_columns(label: str, ids: str | None, id_type: str | None, persons: str
 
 
 def check_boolean_bounds(kind: str, domain: Domain) -> None:
-    """Raise `InvalidInput` if a label column of the type `kind` has booleans and the bounds are not 0 and 1."""
+    """Raise `InvalidInput` if a label column of the type `kind` contains booleans and the bounds are not 0 and 1."""
     if kind == str(pa.bool_()) and (domain.lower, domain.upper) != (0, 1):
         raise InvalidInput(
             f"the labels are booleans, which become 0 and 1, but the bounds are {domain.lower:g} to {domain.upper:g}. Is the label "
@@ -124,10 +125,10 @@ def checked_ids(
 ) -> pa.Array:
     """Return an id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
 
-    `noun` is what an id is called in errors.
+    `noun` is the name of an id in errors.
 
-    `wanted` ("int" or "str") converts the ids if that loses nothing. A text file holds only text, and an empty field in
-    it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
+    `wanted` ("int" or "str") converts the ids if that is lossless. A text file contains only text, and an empty field
+    in it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -138,7 +139,7 @@ def checked_ids(
         column = column if kind == pa.uint64() else column.cast(pa.int64())
     elif not pa.types.is_large_string(kind):
         raise InvalidInput(
-            f"{file}: the {noun} column {name!r} holds {kind}; {noun}s must be integers or text. Convert it first."
+            f"{file}: the {noun} column {name!r} contains {kind}; {noun}s must be integers or text. Convert it first."
         )
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
@@ -173,7 +174,7 @@ def not_text(ids: pa.Array) -> NDArray[np.bool_]:
 
 
 def plain_integers(texts: pa.Array) -> pa.Array | None:
-    """Return the texts as int64 if that gives all of them back unchanged, else None."""
+    """Return the texts as int64 if the conversion is lossless for all of them, else None."""
     try:
         numbers = texts.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -182,14 +183,14 @@ def plain_integers(texts: pa.Array) -> pa.Array | None:
 
 
 def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Return which texts an integer of the type `kind`, int64 (the default) or uint64, gives back unchanged.
+    """Return which texts convert without loss to an integer of the type `kind`, int64 (the default) or uint64.
 
-    7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold.
+    7 and -7 do, but not 007, +7, -0, 7.0, or numbers beyond 64 bits.
     """
     pattern, limits = _INTEGER_TEXTS[pa.int64() if kind is None else kind]
     plain = pc.match_substring_regex(column, pattern)
     lengths = pc.binary_length(column)
-    for limit in limits:  # texts of one length compare as their numbers do
+    for limit in limits:  # texts of equal length compare like their numbers
         as_long = pc.equal(lengths, len(limit))
         if pc.any(as_long).as_py():
             too_large = pc.and_(as_long, pc.greater(column, limit))
@@ -217,10 +218,10 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str, noun: s
 
 
 class FileTypes(NamedTuple):
-    """The exact Arrow types of the id column and the label column as the input file has them, by name.
+    """The exact Arrow types of the id and label columns in the input file, by name.
 
-    Checked ids and labels have few types, so that inputs that differ can look alike: the 64 bits of an int64 id are those of
-    another uint64 id. The names distinguish such inputs.
+    Checked ids and labels have few types, so different inputs can look equal: an int64 id and another uint64 id have
+    the same 64 bits. The names distinguish such inputs.
     """
 
     ids: str
@@ -257,14 +258,14 @@ class LabelBatch:
 
 
 def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
-    """Return the error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
+    """Return the error for an id that occurs in these rows, if they are known. It hides the id, which may be a label by mistake."""
     where = (
         f"rows {rows[0] + 1} and {rows[1] + 1} have the same one (rows count from 1)"
         if len(rows) > 1
         else "one is repeated"
     )
     return InvalidInput(
-        f"ids must be unique, but {where}. Two records with one id would share their randomness and reveal whether their labels "
+        f"ids must be unique, but {where}. Two records with the same id would share their randomness and reveal whether their labels "
         f"differ: remove or combine them. {outcome}"
     )
 
@@ -288,9 +289,9 @@ def outside(labels: Floats, domain: Domain) -> NDArray[np.bool_]:
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
-    """Return how many labels lie outside the bounds. With `out_of_range="error"`, raise `InvalidInput` for the first of them.
+    """Return the number of labels outside the bounds. With `out_of_range="error"`, raise `InvalidInput` for the first of them.
 
-    Labels between whole numbers are refused if the bounds are whole numbers.
+    Raise `InvalidInput` also for labels between whole numbers, if the bounds are whole numbers.
     """
     check_boolean_bounds(batch.types.labels, domain)
     domain.require_whole(batch.labels, batch.first_row)
@@ -298,7 +299,7 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
     if out_of_range == "error" and beyond.any():
         row = int(np.argmax(beyond))
         raise InvalidInput(
-            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but that in row {batch.first_row + row + 1} (rows "
+            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but the one in row {batch.first_row + row + 1} (rows "
             "count from 1) does not. Widen the bounds, or move such labels to them with --out-of-range clip."
         )
     return int(np.count_nonzero(beyond))
@@ -309,8 +310,8 @@ def draw_batch(
 ) -> tuple[IdDigests, NDArray[Any]]:
     """Return the digests of the ids and one code per record.
 
-    Privacy: the engine must refuse the whole release if two digests are equal, in this batch or across batches. They
-    are not compared here.
+    Privacy: the engine must abort the whole release if two digests are equal, in this batch or across batches. They are
+    not compared here.
     """
     digests = randomness.id_digests(batch.ids, digest=mechanism.digest_bytes)
     unchecked = IdDigests(digests.high, digests.low, digests.kind, distinct=True)

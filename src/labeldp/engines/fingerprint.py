@@ -1,4 +1,4 @@
-"""A fingerprint of an input: a keyed hash of its records, by which a release recognises it. It is as private as the labels, never released."""
+"""A fingerprint of an input: a keyed hash of its records, by which a release recognises it. It is as sensitive as the labels and never released."""
 
 import hashlib
 import hmac
@@ -13,11 +13,12 @@ from labeldp.sampling.table import Words
 
 
 class InputFingerprint:
-    """A keyed hash of ids, labels and their exact types. Equal records give an equal result, in any order and in any batches.
+    """A keyed hash of ids, labels and their exact types. Equal records give equal results, in any order and in any batches.
 
-    Order need not count: every draw is a function of the key, the release and the record, so the same records in another order
-    are the same release. Inputs whose draws differ have different fingerprints: −1 as int64 and 2^64 − 1 as uint64
-    have the same 64 bits, but `MultisetHash` distinguishes them. Types in the file are hashed too, with the records that have them.
+    The order does not matter: every draw is a function of the key, the release and the record, so the same records in
+    another order are the same release. Inputs whose draws differ have different fingerprints: −1 as int64 and 2^64 − 1
+    as uint64 have the same 64 bits, but `MultisetHash` distinguishes them. The types in the file are hashed together
+    with their records.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -41,11 +42,11 @@ class InputFingerprint:
 
 
 def fingerprint_subkeys(key: bytes) -> bytes:
-    """Return what a worker needs to hash its part of an input. The key cannot be found from it."""
+    """Return the subkeys with which a worker can hash its part of an input. They do not reveal the key."""
     return MultisetHash.subkeys(hmac.digest(key, b"labeldp input fingerprint 1", "sha256"))
 
 
 def typed_digest(hashes: Mapping[tuple[str, ...], MultisetHash]) -> str:
-    """Return one digest of hashes of records by their types. It shows nothing without the key, since each part is an HMAC."""
+    """Return one digest of hashes of records by their types. It reveals nothing without the key, because each part is an HMAC."""
     parts = sorted((*types, records.hexdigest()) for types, records in hashes.items() if records.rows)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

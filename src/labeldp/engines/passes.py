@@ -1,7 +1,8 @@
-"""What a release asks of an engine: passes over records, and what each pass returns.
+"""The interface between a release and an engine: passes over records, and their results.
 
-`LabelInput` and `SumInput` are the protocols. `Scan` is the result of the first pass over labels, `ExactSums` that of the pass over
-labels and public columns. The functions below them sum labels exactly, in whole numbers, and every engine uses them.
+`LabelInput` and `SumInput` are the protocols. `Scan` is the result of the first pass over labels, `ExactSums` is the
+result of the pass over labels and public columns. The functions below them sum labels exactly, in whole numbers, and
+every engine uses them.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from labeldp.sampling.table import Words
 from labeldp.tables.files import Progress
 
 _ROWS = 1 << 14
-"""Rows that are summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
+"""The number of rows summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
 _ENTRIES = 1 << 16
-"""Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
+"""The number of signs multiplied at a time. This is few enough that BLAS does not start threads, which take 100 times as long on shared machines."""
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows whose labels are randomized, where a person is the unit of privacy. No label decides them.
+    """The rows whose labels are randomized, if the unit of privacy is a person. They do not depend on labels.
 
     Attributes
     ----------
     bits : array of uint8
-        One bit for each row of the input, the first row in the lowest bit. Empty for engines whose rows have no numbers.
+        One bit for each row of the input, the first row in the lowest bit. Empty for engines without row numbers.
     records : int
         The number of chosen rows.
     check : int
-        The sum of their ranks modulo 2^64, by which a pass notices that the rows come in another order.
+        The sum of their ranks modulo 2^64, by which a pass detects another order of the rows.
     limits : object
-        What such an engine chooses by.
+        The criterion of engines without row numbers.
     input_hmac : str or None
-        The fingerprint of the chosen rows, where the engine recognises them by it.
+        The fingerprint of the chosen rows, if the engine recognises them by it.
     """
 
     bits: NDArray[np.uint8]
@@ -62,15 +63,15 @@ class Selection:
 
 
 class PersonEntries(Protocol):
-    """The rows of each person, as a scan has found them."""
+    """The rows of each person, found by a scan."""
 
     @property
     def kind(self) -> str:
-        """What the persons are: "int" or "str"."""
+        """The type of the persons: "int" or "str"."""
 
     @property
     def fingerprint(self) -> str:
-        """A keyed hash of all persons and ids, in any order, where label columns share them."""
+        """A keyed hash of all persons and ids, independent of their order, if label columns share them."""
 
     def sizes(self) -> NDArray[np.int64]:
         """Return the number of persons by their number of rows, as `person_sizes` does."""
@@ -84,18 +85,18 @@ class PersonEntries(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """The result of the first pass. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
+    """The result of the first pass. `clipped`, `input_hmac` and `counts` are as sensitive as the labels and never released.
 
     Attributes
     ----------
     records : int
         The number of records.
     clipped : int
-        How many labels lie outside the bounds.
+        The number of labels outside the bounds.
     id_type : pyarrow.DataType
         The type of the ids.
     id_types : tuple of str
-        The types that the id column has in the input, each once, in the order in which they come.
+        The distinct types of the id column in the input, in order of appearance.
     input_hmac : str
         The input's fingerprint.
     id_bytes : int
@@ -127,39 +128,39 @@ class Scan:
         return self.records if self.selection is None else self.selection.records
 
     def choose(self, entries: int, served: Sequence[Words] = ()) -> Scan:
-        """Return the scan with chosen rows: at most `entries` of each person, none of persons who were served before."""
+        """Return the scan with chosen rows: at most `entries` of each person, without persons who were served before."""
         assert self.persons is not None, "the input has persons"
         selection = self.persons.choose(entries, served)
         return replace(self, selection=selection, input_hmac=selection.input_hmac or self.input_hmac)
 
     @property
     def id_kind(self) -> str:
-        """What the ids are: "int" or "str"."""
+        """The type of the ids: "int" or "str"."""
         return id_kind(self.id_type)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DrawJob:
-    """What labels are drawn with, and where they are written.
+    """The inputs of a draw, and where the labels are written.
 
     Attributes
     ----------
     mechanism : FiniteMechanism
-        What randomizes each label.
+        The mechanism that randomizes each label.
     domain : Domain
         The bounds to which labels are clipped.
     key, release : bytes
-        What the draws depend on, besides id, label and mechanism.
+        The key and the release id. Draws depend on these and on id, label and mechanism.
     labels : Path
         The new file or folder to write.
     work : Path
         An empty folder on the same disk, which is removed later.
     advice : str
-        Ends the error for an input that changed after the scan.
+        The end of the error message for an input that changed after the scan.
     keep_order : bool
-        Write rows in the order of the input. Otherwise their order depends on their ids only.
+        Whether to write rows in the order of the input. Otherwise their order depends only on their ids.
     held : Message or None
-        Rows with ids in this message are drawn and not written. Not together with `keep_order`.
+        Rows with ids in this message are drawn but not written. Cannot be combined with `keep_order`.
     """
 
     mechanism: FiniteMechanism
@@ -174,14 +175,15 @@ class DrawJob:
 
 
 class LabelInput(Protocol):
-    """Labels and their ids as an engine reads them, more than once: one pass checks, one may count, one randomizes.
+    """Labels and their ids, which an engine reads more than once: one pass checks, one may count, one randomizes.
 
-    `release/` decides what happens in which order and writes everything but the labels. It calls `check_places` and
-    `in_unit` first, then `scan`, and only after the release is charged `count_cells` and `randomize`. It passes the same `key`
-    to all of them. On every engine, equal keys, ids, labels and mechanisms give equal private labels.
+    `release/` controls the order of steps and writes everything except the labels. It calls `check_places` and
+    `in_unit` first, then `scan`, and only after the release is charged `count_cells` and `randomize`. It passes the
+    same `key` to all of them. Equal keys, ids, labels and mechanisms give equal private labels on every engine.
 
-    Errors name places and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot be
-    released and `OSError` or `MemoryError` for a machine that failed; `release/` then reports what was charged and how to continue.
+    Errors name files and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot
+    be released and `OSError` or `MemoryError` for a failure of the machine; `release/` then reports what was charged
+    and how to continue.
     """
 
     @property
@@ -206,21 +208,21 @@ class LabelInput(Protocol):
 
     @property
     def least_row_bytes(self) -> int:
-        """The least disk space, besides the message, that a row takes while it is randomized, to refuse a full disk in time."""
+        """The minimum disk space per row while it is randomized, in addition to the message, to detect a full disk in time."""
 
     def check_places(self, message: Path, key_file: Path | None) -> None:
         """Raise `InvalidInput` if the input cannot be read twice, or if the message or the key file would become a part of it.
 
-        Reads nothing. `release/` checks what does not depend on the engine.
+        The input is not read. `release/` does the checks that do not depend on the engine.
         """
 
     def in_unit(self, domain: Domain) -> LabelInput:
         """Return the input with durations in the unit of the domain. Raise `InvalidInput` if it names another unit."""
 
     def with_ids_as(self, id_type: pa.DataType) -> LabelInput:
-        """Return the input with ids of the type that they have in a message, for a later batch.
+        """Return the input with ids of the type used in a message, for a later batch.
 
-        Integers outside the range of the type are refused. Ids of another kind are not converted, and `Scan.id_kind` shows it.
+        Integers outside the range of the type are errors. Ids of another kind are not converted, which `Scan.id_kind` shows.
         """
 
     def readable_as(self, id_kind: str) -> bool:
@@ -240,8 +242,9 @@ class LabelInput(Protocol):
     ) -> Scan:
         """Check, fingerprint (under `key`) and count all records: per cell if a grid is given.
 
-        Repeated ids are refused as far as memory allows, since nothing is charged yet. `randomize` refuses the others. If the input
-        has persons, they are in the fingerprint and in `Scan.persons`; `count_cells` and `randomize` then need a scan with chosen rows.
+        Duplicate ids raise `InvalidInput` as far as memory allows, because nothing is charged yet. `randomize` detects
+        the others. If the input has persons, they are in the fingerprint and in `Scan.persons`; `count_cells` and
+        `randomize` then need a scan with chosen rows.
         """
 
     def count_cells(
@@ -249,20 +252,21 @@ class LabelInput(Protocol):
     ) -> NDArray[np.int64]:
         """Return exact counts of the labels per cell of a grid that was not known at the scan.
 
-        Raise `InvalidInput`, which ends with `advice`, if the input is not the one that was scanned.
+        Raise `InvalidInput`, with `advice` at the end, if the input differs from the scan.
         """
 
     def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
-        """Draw every label, write the new ones, and return how many were written. `progress` gets every record twice.
+        """Draw every label, write the new ones, and return the number written. `progress` counts every record twice.
 
-        Privacy: labels are drawn with `KeyedRandomness(job.key, job.release)`, so a record that is drawn again gets the same draw. If
-        the input is not the one that was scanned, or an id is repeated, this raises, and what was written must not be used.
+        Privacy: labels are drawn with `KeyedRandomness(job.key, job.release)`, so a record that is drawn again gets the
+        same draw. If the input differs from the scan, or an id is repeated, this raises an error, and the written files
+        must not be used.
         """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSums:
-    """The sums of an engine. `clipped` and both sums are as private as the labels; the rest is public.
+    """The sums of an engine. `clipped` and both sums are as sensitive as the labels; the rest is public.
 
     Attributes
     ----------
@@ -273,7 +277,7 @@ class ExactSums:
     records : int
         The number of labels.
     clipped : int
-        How many labels lie outside the domain.
+        The number of labels outside the domain.
     sizes : tuple of int
         The number of cells of each partition.
     cell_sums, cell_counts : array of int64
@@ -302,14 +306,14 @@ class ExactSums:
 
 
 class SumInput(Protocol):
-    """Labels and public columns as an engine reads them. Errors name columns and numbers of records and show no label."""
+    """Labels and public columns that an engine reads. Errors name columns and numbers of records, but never show a label."""
 
     @property
     def sign_columns(self) -> int:
-        """How many columns of signs there are."""
+        """The number of columns of signs."""
 
     def sizes(self) -> tuple[int, ...]:
-        """Return the number of cells of each partition: the given number, or the largest cell number plus one. Reads no label."""
+        """Return the number of cells of each partition: the given number, or the largest cell number plus one. Labels are not read."""
 
     def sum_labels(
         self, grid: Domain, lower: int, upper: int, sizes: tuple[int, ...], out_of_range: OutOfRange
@@ -330,7 +334,7 @@ def add_over_cells(sums: Integers, codes: NDArray[np.integer], units: Integers, 
 
 
 def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int, weights: Integers | None = None) -> Integers:
-    """Return two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1. Rows may have weights.
+    """Return two rows: for each column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1. Rows may have weights.
 
     Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^38 < 2^53 in size. The sums of blocks of
     rows are added as integers.

@@ -1,11 +1,11 @@
-"""What can be known about a model and a mechanism: predicted errors, estimates with intervals, comparisons, and statistical audits.
+"""Evaluation of models and mechanisms: predicted errors, estimates with intervals, comparisons, and statistical audits.
 
-| file | what it tells |
+| file | content |
 |---|---|
-| `advice`, `foreseen`, `risk`, `targets`, `shapes` | before a release: which ε, what to expect of it and what it risks |
+| `advice`, `foreseen`, `risk`, `targets`, `shapes` | before a release: the choice of ε, its expected errors and its risks |
 | `comparison` | mechanisms side by side |
-| `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
-| `intervals`, `moments`, `constraints` | the intervals of those estimates |
+| `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels only |
+| `intervals`, `moments`, `constraints` | the intervals of these estimates |
 | `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
 | `class_sums` | log loss, AUC and calibration of probabilities of classes from noisy sums |
 | `score`, `groups` | the same as a release to another party, by group |

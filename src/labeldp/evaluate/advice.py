@@ -1,4 +1,4 @@
-"""`advise`: predictions for a list of ε, what a target needs, and what each ε risks, with a table and a picture."""
+"""`advise`: predictions for a list of ε, the requirements of a target, and the risk of each ε, with a table and a picture."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The ε that are compared by default."""
 MOST_RECORDS = 10**15
-"""More records than this are a mistake."""
+"""The maximum number of records: more are a mistake."""
 BEYOND = 1e-9
-"""A prior may leave the bounds by so much of their distance, which is rounding."""
+"""The share of the range by which a prior may exceed the bounds because of rounding."""
 NARROWEST = 1e-6
 """Labels whose standard deviation is less than this share of the bounds are all in one cell."""
 ENOUGH = 0.8
@@ -52,15 +52,16 @@ class Outlook:
     labels : Prediction
         A model trained on labels that `auto` made private.
     paper : Prediction
-        A model trained on the outputs of the paper's RR-on-Bins, as they are sent. With persons, ε is divided among all rows of one.
+        A model trained on the outputs of the paper's RR-on-Bins, without decoding. With persons, ε is divided among all
+        rows of a person.
     sums : Prediction
-        A model fitted to noisy sums, by a team that holds features and labels.
+        A model fitted to noisy sums, by a team that has features and labels.
     risk : Risk
-        What this ε lets anybody learn.
+        The risk at this ε.
     records : int
-        How many labels a release would randomize.
+        The number of labels that a release would randomize.
     entries : int
-        How many labels of a person these are; 1 without persons.
+        The number of these labels per person; 1 without persons.
     """
 
     epsilon: float
@@ -74,18 +75,18 @@ class Outlook:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Advice(Tabular):
-    """Predicted test errors for several ε, from public numbers alone. Get one from `advise`.
+    """Predicted test errors for several ε, from public numbers only. Get one from `advise`.
 
-    `to_arrow`, `to_pandas` and `to_polars` give the predictions as a table.
+    `to_arrow`, `to_pandas` and `to_polars` return the predictions as a table.
 
     Attributes
     ----------
     records : int
-        How many records a model is trained on.
+        The number of training records.
     explained : float
-        The share of the labels' variance that features are taken to explain.
+        The share of the labels' variance that features are assumed to explain.
     prior : Prior
-        The distribution of the labels, as coarse as predictions use it.
+        The distribution of the labels, with the resolution used for predictions.
     assumed : bool
         Whether that distribution is only the uniform one between the bounds, because nothing better was given.
     outlooks : tuple of Outlook
@@ -93,17 +94,17 @@ class Advice(Tabular):
     not_private : Prediction
         A model trained on true labels.
     mean_only : Prediction
-        Answering the mean of the labels for every record.
+        Predicting the mean of the labels for every record.
     statement : str
-        What risks are told about, such as "more than 200".
+        The statement that risks refer to, such as "more than 200".
     target : Target or None
-        What the wanted error needs, if one was given.
+        The requirements of the target error, if one was given.
     persons : int or None
         The number of persons, if ε is for each person.
     rows_per_person : int
         How many labels belong to one person.
     models : ModelErrors
-        What the predictions come from.
+        The source of the predictions.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class Advice(Tabular):
 
     @cached_property
     def foreseen(self) -> tuple[Foreseen, ...]:
-        """What will be known about a model at each ε: the interval that `train` prints, and that of a score. Takes seconds."""
+        """The expected knowledge about a model at each ε: the interval from `train`, and the interval of a score. Takes seconds."""
         rows = 1 if self.persons is None else self.rows_per_person
         return tuple(
             foresee(
@@ -146,12 +147,12 @@ class Advice(Tabular):
 
     @property
     def recommended(self) -> Outlook | None:
-        """The least listed ε at which private labels keep most of what a model without privacy explains; None if there is none that protects."""
+        """The smallest listed ε that protects and keeps most of the variance explained without privacy, or None."""
         return next((each for each in self._good_enough("labels") if each.risk.protects), None)
 
     @property
     def recommendation(self) -> str:
-        """What to do, in a sentence or two."""
+        """A recommendation in one or two sentences."""
         best, most = self.recommended, self.not_private.r2
         if most <= 0:
             return f"No ε helps: even without privacy {count_of(self.records, 'record')} {'does' if self.records == 1 else 'do'} not teach a model more than the mean."
@@ -174,7 +175,7 @@ class Advice(Tabular):
         )
 
     def _whose(self, best: Outlook) -> str:
-        """Return for whom an ε is, where a person has several rows."""
+        """Return the unit of an ε, if a person has several rows."""
         if self.persons is not None:
             return " for each person"
         if self.rows_per_person == 1:
@@ -182,12 +183,12 @@ class Advice(Tabular):
         return f" for each record, which is {best.risk.total:g} for a person with {self.rows_per_person} rows"
 
     def _good_enough(self, method: str) -> list[Outlook]:
-        """The outlooks at which a method keeps most of what a model without privacy explains."""
+        """Return the outlooks where a method keeps most of the variance explained without privacy."""
         wanted = ENOUGH * self.not_private.r2
         return [each for each in self.outlooks if getattr(each, method).r2 >= wanted > 0]
 
     def table(self) -> list[dict[str, Any]]:
-        """The predictions as rows of plain numbers. `foreseen` has what will be known about a model.
+        """Return the predictions as rows of plain numbers. `foreseen` has the expected intervals.
 
         Returns
         -------
@@ -205,7 +206,7 @@ class Advice(Tabular):
         ]
 
     def to_arrow(self) -> pa.Table:
-        """The rows of `table` as an Arrow table.
+        """Return the rows of `table` as an Arrow table.
 
         Returns
         -------
@@ -217,7 +218,7 @@ class Advice(Tabular):
         return pa.Table.from_pylist(self.table())
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the predicted errors against ε, with the lines of no privacy and of answering the mean.
+        """Draw the predicted errors against ε, with lines for no privacy and for predicting the mean.
 
         Parameters
         ----------
@@ -279,36 +280,38 @@ def advise(
     value: float | None = None,
     public: bool = False,
 ) -> Advice:
-    """Predict what models will be worth at several ε, before anything is released. Labels are not read.
+    """Predict the errors of models at several ε, before anything is released. Labels are not read.
 
     Parameters
     ----------
     domain : Domain or (lower, upper)
         The public bounds of the labels.
     records : int, optional
-        How many records a model will be trained on.
+        The number of records that a model will be trained on.
     persons : int, optional
-        Instead of `records`: how many persons there are, with `rows_per_person` records each. ε is then what all labels of a person
-        cost together, as in a release with persons.
+        Instead of `records`: the number of persons, with `rows_per_person` records each. ε is then the total cost of
+        all labels of a person, as in a release with persons.
     explained : float
-        The share of the labels' variance that the best model of the features explains, from 0 to 1: the R² that you hope for with endless records.
+        The share of the labels' variance that the best model of the features explains, from 0 to 1: the R² that you
+        expect with unlimited records.
     epsilons : iterable of float, str, Decimal or Fraction
-        The ε to look at.
+        The values of ε to compare.
     prior : Prior, optional
-        The distribution of the labels, as far as it is public or was released before.
+        The distribution of the labels, if it is public or was released before.
     shape : str, optional
-        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "gamma:mean=80,sd=60", "exponential:mean=90" or "poisson:mean=3". Without a prior and
-        a shape, labels are taken as uniform between the bounds, and the result is a rough guide.
+        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "gamma:mean=80,sd=60",
+        "exponential:mean=90" or "poisson:mean=3". Without a prior and a shape, labels are assumed to be uniform between
+        the bounds, and the result is a rough guide.
     target_r2 : float, optional
-        The R² that a model shall reach: the least ε and the least numbers of records are found.
+        The target R² of a model: the smallest ε and the smallest numbers of records are found.
     target_error : float, optional
         The same as a root mean squared error, in the unit of the labels.
     rows_per_person : int
-        How many labels belong to one person. Without `persons`, each costs ε, and this counts for what ε risks.
+        How many labels belong to one person. Without `persons`, each costs ε, which affects the risk.
     value : float, optional
-        Risks are stated for labels above this; by default the middle of the bounds.
+        Risks are stated for labels above this value; by default the middle of the bounds.
     public : bool
-        Whether a release will take the distribution as its public prior, so that all of ε goes to the labels.
+        Whether a release will use the distribution as its public prior, so that all of ε goes to the labels.
 
     Returns
     -------
@@ -321,7 +324,8 @@ def advise(
 
     Privacy
     -------
-    Costs nothing: no label is read. An `explained` that was measured on true labels is not public; guess it, or measure it on private ones.
+    Costs nothing: labels are not read. An `explained` that was measured on true labels is not public; guess it, or
+    measure it on private ones.
 
     Examples
     --------
@@ -338,7 +342,7 @@ def advise(
     _check_number(records if persons is None else persons, "records" if persons is None else "persons")
     _check_number(rows_per_person, "rows per person")
     if persons is not None and (target_r2 is not None or target_error is not None):
-        raise InvalidInput("a target is looked for with records only: leave it out, or give records instead of persons")
+        raise InvalidInput("a target can only be used with records: leave it out, or give records instead of persons")
     count = persons * rows_per_person if records is None else records  # type: ignore[operator] # one of them is given
     check_share(explained)
     budgets = _budgets(epsilons)
@@ -375,13 +379,13 @@ def advise(
 
 
 def _outlook(models: ModelErrors, epsilon: float, records: int, rows: int) -> Outlook:
-    """Return the predictions where ε is for each record."""
+    """Return the predictions if ε is for each record."""
     labels, paper, sums = (predict(epsilon, records) for predict in (models.labels, models.paper, models.sums))
     return Outlook(epsilon, labels, paper, sums, Risk(epsilon, rows), records)
 
 
 def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows: int) -> Outlook:
-    """Return the predictions where ε is for each person."""
+    """Return the predictions if ε is for each person."""
     total, sizes = exact_epsilon(epsilon), np.zeros(MOST_ENTRIES + 1, np.int64)
     sizes[min(rows, MOST_ENTRIES)] = persons
     entries, records = entries_per_person(sizes, total, models)
@@ -414,7 +418,7 @@ def _within(value: object, domain: Domain) -> float:
 
 
 def _distribution(prior: Prior | None, shape: str | None, domain: Domain) -> Prior | None:
-    """Return the distribution that was given; None for none."""
+    """Return the given distribution, or None."""
     if prior is not None and shape is not None:
         raise InvalidInput("give one distribution of the labels: a prior or a shape, not both")
     if prior is None:
@@ -456,7 +460,7 @@ def known_from_message(path: str | os.PathLike[str]) -> tuple[Domain, int, Prior
     prior, domain = message.mechanism.prior, message.mechanism.domain
     if prior is None:
         raise InvalidInput(
-            f"the mechanism of {path} was not designed for a prior, so the message has none: give bounds and a shape instead "
+            f"the mechanism of {path} was not designed for a prior, so the message does not contain one: give bounds and a shape instead "
             "(--lower, --upper, --shape)"
         )
     return domain or Domain(float(prior.values[0]), float(prior.values[-1])), message.records, prior

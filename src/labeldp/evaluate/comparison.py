@@ -1,7 +1,7 @@
-"""All mechanisms compared under one prior, by exact expectations and never by sampling.
+"""A comparison of all mechanisms under one prior, by exact expectations without sampling.
 
-The error of the labels differs from the error of a model that is trained on them: noise averages out in training, bias does not. So
-each row has both, and a choice for training goes by the second.
+The error of the labels differs from the error of a model that is trained on them: noise averages out in training, bias
+does not. So each row has both, and a choice for training should use the second.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 RECORDS = 100_000
 """The default number of training records."""
 QUICK_ANCHORS = {4.0: 31, 8.0: 41}
-"""Anchors of quick designs by ε, 21 at every other. All of them would take seconds."""
+"""The number of anchors of quick designs by ε, 21 at every other ε. Full designs would take seconds."""
 NO_BIAS = 1e-12
 """A squared bias of less than this share of the variance is rounding."""
 NOT_PRIVATE, MEAN_ONLY = "not-private", "mean-only"
 REFERENCES = (NOT_PRIVATE, MEAN_ONLY)
-"""References for the mechanisms: the labels themselves, and answering the prior's mean for every record."""
+"""References for the mechanisms: the labels themselves, and predicting the prior's mean for every record."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Comparison:
     epsilon : float
         The ε of one label.
     expected_loss : float
-        Of a private label.
+        The expected loss of a private label.
     bias : float
         The root of E[bias(y)²].
     variance : float
@@ -88,7 +88,7 @@ class Comparison:
 
 
 def comparable() -> list[str]:
-    """Return what `compare` shows by default: all mechanisms, then the references."""
+    """Return the default rows of `compare`: all mechanisms, then the references."""
     return [*(entry.name for entry in MECHANISMS), *REFERENCES]
 
 
@@ -116,8 +116,8 @@ def compare(
     mechanisms : iterable of str, optional
         Names in the catalogue, "not-private" or "mean-only"; by default all that are defined for this loss.
     domain : Domain or (lower, upper), optional
-        The public bounds. Without a number of cells, its grid is the one that a release takes for these records and ε. By default
-        the range of the prior, with a grid as fine as the prior's values.
+        The public bounds. Without a number of cells, its grid is the same as for a release with these records and ε. By
+        default the range of the prior, with a grid as fine as the prior's values.
     records : int
         The number of records that the model is trained on, for which "auto" is designed.
     explained : float
@@ -129,7 +129,7 @@ def compare(
     Yields
     ------
     Comparison
-        Each mechanism at each ε, in this order of nesting.
+        Each mechanism at each ε; ε varies fastest.
 
     Examples
     --------
@@ -166,13 +166,13 @@ def compare(
         except InvalidInput:
             if mechanisms is not None:
                 raise
-            undefined.add(name)  # its outputs leave the range that the loss is defined on
+            undefined.add(name)  # its outputs are outside of the range of the loss
         else:
             yield found
 
 
 def _quick_design(name: str, prior: Prior, epsilon: Fraction, loss: Loss, records: int) -> Mechanism | None:
-    """Design on merged labels and with few anchors what a program designs; None for other mechanisms."""
+    """Design a mechanism on merged labels and with few anchors. Return None if its design does not use a program."""
     anchors, tau = QUICK_ANCHORS.get(float(epsilon), ANCHORS), weight_of_variance(records)
     if name == "auto":
         own = anchors if loss.name == "squared" else None
@@ -206,7 +206,7 @@ def bias_and_variance(mechanism: Mechanism, prior: Prior) -> tuple[float, float]
 
 
 def loss_of_label(mechanism: Mechanism, prior: Prior, loss: Loss) -> float:
-    """Return the expected loss of a private label; infinite if outputs leave the range that the loss is defined on."""
+    """Return the expected loss of a private label; infinite if outputs are outside of the range of the loss."""
     try:
         return mechanism.expected_loss(prior, loss)
     except InvalidInput:
@@ -223,7 +223,7 @@ def _row(
     *,
     any_range: bool,
 ) -> Comparison:
-    """Return the row of a mechanism; with `any_range`, its outputs may leave the range of the loss."""
+    """Return the row of a mechanism; with `any_range`, its outputs may be outside of the range of the loss."""
     bias, variance = bias_and_variance(mechanism, prior)
     return Comparison(
         mechanism=name,
@@ -259,13 +259,13 @@ def _reference(
 
 
 def plot_comparison(rows: Sequence[Comparison], loss: str) -> Axes:
-    """Draw the errors of models against ε, or those of labels where no models' errors are predicted."""
+    """Draw the errors of models against ε, or the errors of labels if model errors are not predicted."""
     from labeldp import plots
 
     modelled = any(row.model_error is not None for row in rows)
     lines: dict[str, list[float]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
-        if modelled or row.mechanism != NOT_PRIVATE:  # its labels have no error, which a logarithm cannot show
+        if modelled or row.mechanism != NOT_PRIVATE:  # its labels have zero error, which a logarithm cannot show
             lines.setdefault(row.mechanism, []).append(ranking_error(row))
     floats = [row.mechanism for row in rows if row.outputs is None]
     return plots.curves(
@@ -279,5 +279,5 @@ def plot_comparison(rows: Sequence[Comparison], loss: str) -> Axes:
 
 
 def ranking_error(row: Comparison) -> float:
-    """Return the error to choose by: that of a model where it is predicted, else that of a label."""
+    """Return the error to choose by: the error of a model if it is predicted, otherwise the error of a label."""
     return row.expected_loss if row.model_error is None else row.model_error

@@ -1,11 +1,12 @@
-"""What the codes and the noisy counts say about labels: the constraints of the linear programs for intervals.
+"""Constraints on labels from codes and noisy counts, for the linear programs of intervals.
 
 Labels with the same output probabilities form a piece of the label range. Three kinds of statistics of the codes, and the counts of a
 private prior, bound which joint distributions of weight and piece are possible.
 
-The counts have noise of a known law, so Σ h(label) over the counted labels is known up to Σ h(cell)·noise, for every
-function h of the cell. Codes and counts together estimate the mean of a function φ: numbers v for the codes and h for the
-cells with E[v | y] + h(y) ≈ φ(y), so that the counts replace the codes where those cannot distinguish labels.
+The distribution of the counts' noise is known, so Σ h(label) over the counted labels is known up to Σ h(cell)·noise,
+for every function h of the cell. Codes and counts together estimate the mean of a function φ: numbers v for the codes
+and h for the cells with E[v | y] + h(y) ≈ φ(y), so that the counts replace the codes where the codes cannot distinguish
+labels.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ MOST_PIECES = 500
 class LabelPieces:
     """Labels from `low` to `high` all have the same output probabilities. Together the pieces cover the label bounds.
 
-    Where there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces next to
-    them, with the mean unchanged. `widest_gap` is the largest distance between two such neighbours, 0 if all are kept.
+    If there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces next to them,
+    with the mean unchanged. `widest_gap` is the largest distance between two such neighbours, 0 if all are kept.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class LabelPieces:
 
     @classmethod
     def of(cls, mechanism: FiniteMechanism, most: int = MOST_PIECES) -> LabelPieces:
-        """The pieces of a mechanism: whole numbers, or cells of its grid, or intervals between its thresholds.
+        """Return the pieces of a mechanism: whole numbers, or cells of its grid, or intervals between its thresholds.
 
         If there are more than `most`, some are left out.
         """
@@ -108,7 +109,7 @@ class CountedMean:
     function : array
         h at each piece.
     low, high : float
-        The mean over the records lies between them, but for noise. They are equal if exactly the records were counted.
+        The mean over the records lies between them, up to noise. They are equal if exactly the records were counted.
     noise : float
         The standard deviation of the noise.
     kurtosis : float
@@ -127,12 +128,12 @@ class CountedMean:
 
 @dataclass(frozen=True, eq=False)
 class CountedLabels:
-    """The noisy counts as evidence about `records` labels, all of which were counted.
+    """The noisy counts as evidence about `records` labels that were all counted.
 
-    `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two pieces
-    that it represents. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
-    may be anything, unless `random_part` says that the records and the counted labels are draws from one population. There may
-    then be more records than counted labels too.
+    `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two
+    pieces that it represents. `masses` is the prior on the pieces. If more labels were counted than there are records,
+    the others may be anything, unless `random_part` is set: then the records and the counted labels are draws from one
+    population, and there may be more records than counted labels.
     """
 
     counts: NoisyCounts
@@ -145,7 +146,7 @@ class CountedLabels:
     def of(
         cls, mechanism: FiniteMechanism, pieces: LabelPieces, records: int, *, random_part: bool = False
     ) -> CountedLabels | None:
-        """None where there are no counts, or where they are not counts of these labels on the mechanism's own grid."""
+        """Return the counts as evidence, or None if they do not exist or do not count these labels on the mechanism's own grid."""
         counts = usable_counts(mechanism, records, uncounted=random_part)
         if counts is None or mechanism.prior is None:
             return None
@@ -155,16 +156,16 @@ class CountedLabels:
 
     @property
     def exact(self) -> bool:
-        """Whether the counts tell means over the records, but for noise: no other labels, which may be anything, were counted."""
+        """Whether the counts determine means over the records, up to noise: other labels, which may be anything, were not counted."""
         return self._divisor == self.counts.records
 
     @property
     def _divisor(self) -> int:
-        """The number of labels whose mean the counts tell."""
+        """The number of labels whose mean the counts determine."""
         return self.counts.records if self.random_part else self.records
 
     def mean(self, function: Floats) -> CountedMean:
-        """The mean over the records of a function that is given at the pieces and linear in between."""
+        """Return the mean over the records of a function that is given at the pieces and linear in between."""
         cells, counts = self.mixing @ function, self.counts
         total = float(counts.values @ cells)
         divisor = self._divisor
@@ -181,11 +182,11 @@ class CountedLabels:
         )
 
     def fit(self, channel: Floats, wanted: Floats, even: float, doubt: float = 1.0) -> tuple[Floats, Floats]:
-        """Numbers v for the codes and h for the pieces, a column for each column of `wanted`.
+        """Return numbers v for the codes and h for the pieces, a column for each column of `wanted`.
 
-        They minimise `doubt` times the squared bias of E[v | y] + h(y), under the prior plus an even one of weight `even`,
-        plus the variance of the mean over the records. Under the prior they are right on average. So the less doubt, the
-        more the answer is the prior's own, and the less noise it has.
+        They minimise `doubt` times the squared bias of E[v | y] + h(y), under the prior plus an even one of weight
+        `even`, plus the variance of the mean over the records. Under the prior they are unbiased. With less doubt, the
+        answer is closer to the prior's own and has less noise.
         """
         codes, size = channel.shape[1], channel.shape[0]
         weights = doubt * (self.masses + even / size)
@@ -204,7 +205,7 @@ class CountedLabels:
 
 
 def usable_counts(mechanism: FiniteMechanism, records: int, *, uncounted: bool = False) -> NoisyCounts | None:
-    """The counts of the prior, if their cells are those of the mechanism and, without `uncounted`, all records were counted."""
+    """Return the counts of the prior, if they have the cells of the mechanism and, without `uncounted`, cover all records."""
     prior, encoder = mechanism.prior, mechanism.encoder
     if prior is None or prior.counts is None or not isinstance(encoder, Grid):
         return None
@@ -214,7 +215,7 @@ def usable_counts(mechanism: FiniteMechanism, records: int, *, uncounted: bool =
 
 
 def shapes(centers: Floats) -> Floats:
-    """Functions of the label whose means bound its distribution, a column each: y, y², and ramps.
+    """Return functions of the label whose means bound its distribution, a column each: y, y², and ramps.
 
     A ramp is the distance beyond a threshold or its square, for seven thresholds and both directions.
     """
@@ -249,7 +250,7 @@ class Evidence:
 def gather_evidence(private: PrivateLabels, weights: Floats, nodes: WeightNodes, pieces: LabelPieces) -> Evidence:
     """Three kinds of statistics: scores of the codes, scores times the weight, and shares of records at each node.
 
-    With equal weights the last two would say nothing, and only the first are used.
+    With equal weights the last two are uninformative, and only the first are used.
     """
     scores = separating_scores(private.mechanism, pieces, len(private))
     of_pieces, size = (pieces.probabilities @ scores).T, nodes.values.size
@@ -275,19 +276,19 @@ class WeightNodes:
 
     @classmethod
     def of(cls, weights: Floats) -> WeightNodes:
-        """Nodes at the quantiles 0, 1/8, …, 1 of the weights, and at 1 % and 5 % from either end."""
+        """Return nodes at the quantiles 0, 1/8, …, 1 of the weights, and at 1 % and 5 % from either end."""
         values = np.unique(np.quantile(weights, _QUANTILES))
         position = np.interp(weights, values, np.arange(values.size))
         left = np.minimum(position.astype(np.intp), max(values.size - 2, 0))
         return cls(values, left, position - left)
 
     def scaled(self, weights: Floats) -> Floats:
-        """Weights as numbers from −1 (the first node) to 1 (the last)."""
+        """Return weights as numbers from −1 (the first node) to 1 (the last)."""
         span = self.values[-1] - self.values[0]
         return np.asarray(2 * (weights - self.values[0]) / (span or 1.0) - 1)
 
     def share_statistics(self) -> Statistics:
-        """Statistics of the share of a record that goes to each node."""
+        """Return statistics of the share of a record that goes to each node."""
         size, right = self.values.size, self.left + 1
         mean, second = (
             (np.bincount(self.left, (1 - self.share) ** p, size) + np.bincount(right, self.share**p, size)) / right.size
@@ -297,7 +298,7 @@ class WeightNodes:
 
 
 def _score_statistics(private: PrivateLabels, factors: Floats, scores: Floats) -> Statistics:
-    """Statistics of factor·score[code] for each column of scores; the factors lie from −1 to 1."""
+    """Return statistics of factor·score[code] for each column of scores; the factors lie from −1 to 1."""
     size, records = scores.shape[0], len(private)
     mean = np.bincount(private.codes, factors, size) @ scores / records
     second = np.bincount(private.codes, factors**2, size) @ scores**2 / records

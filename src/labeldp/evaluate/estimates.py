@@ -1,13 +1,14 @@
-"""How good a model is, judged by private labels alone: the noise is known, so it can be taken out of the error.
+"""The error of a model, estimated from private labels only: the noise is known, so it can be removed from the error.
 
 For a prediction f made without the record's own label, (f − y)² = f² − 2·f·y + y². Numbers t and s for each code with
 E[t | y] = y and E[s | y] = y² turn that into f² − 2·f·t + s, an unbiased estimate from one code. Its mean over records
 estimates the test error and its spread gives an interval. Both t and s follow from the public mechanism
 (`labeldp.evaluate.moments`).
 
-A mechanism with few outputs has no such numbers: labels with nearly the same output probabilities cannot be distinguished,
-however many records there are. Then t and s come from least squares, and the interval covers every joint distribution of
-predictions and labels that the codes do not contradict (`labeldp.evaluate.intervals`, explained in `docs/concepts/intervals.md`).
+For a mechanism with few outputs such numbers do not exist: labels with nearly the same output probabilities cannot be
+distinguished, even with many records. Then t and s come from least squares, and the interval covers every joint
+distribution of predictions and labels that the codes do not contradict (`labeldp.evaluate.intervals`, explained in
+`docs/concepts/intervals.md`).
 """
 
 import math
@@ -34,8 +35,8 @@ from labeldp.mechanisms.decoding import indicator_values
 class Estimate(ReprMixin):
     """An estimate of one number from private labels, with its confidence interval.
 
-    The interval assumes nothing about the features or the prior, and of the labels only that they lie within the bounds
-    (the domain's, or else the prior's least and greatest values). Its sampling error is approximate, for many records.
+    The interval assumes nothing about the features or the prior, and only that the labels lie within the bounds (the
+    domain's, or else the prior's least and greatest values). Its sampling error is approximate, for many records.
 
     Attributes
     ----------
@@ -46,8 +47,8 @@ class Estimate(ReprMixin):
     standard_error : float
         The estimate's standard error, which measures noise and sampling but no bias.
     bias_allowance : float
-        How much further the interval reaches to either side, on average, than sampling alone would ask for. What is
-        left of it with many records is due to labels that the mechanism's codes cannot distinguish.
+        How much further the interval reaches to either side, on average, than needed for sampling. The part that
+        remains with many records is due to labels that the mechanism's codes cannot distinguish.
     confidence : float
         The probability with which the interval covers the truth.
     records : int
@@ -132,19 +133,20 @@ def estimate_error(
     Parameters
     ----------
     private : PrivateLabels
-        The private labels of the records, whose mechanism carries a prior.
+        The private labels of the records, whose mechanism includes a prior.
     predictions : array of float
         A prediction for each record, in the same order.
     confidence : float
-        How often the interval is to cover the truth.
+        The probability with which the interval should cover the truth.
     visible : float
-        The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
-        error where none is unbiased; the interval is valid regardless of what the features explain.
+        The share of the label's variance that features are assumed to explain, from 0 to 1. It determines which
+        estimate has the least error if none is unbiased; the interval is valid in any case.
     assume : collection of {"tails", "part", "batches"}
-        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
-        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
-        records are a random part of those that the labels party privatized together, where they are not all of them.
-        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range where the codes
+        distinguish labels have predictions that are on average on the same side of the mean prediction. "part": these
+        records are all records that the labels party privatized together, or a random part of them. "batches": later
+        batches of the message have the same distribution of labels as the first, whose noisy counts are then used for
+        all.
 
     Returns
     -------
@@ -153,11 +155,11 @@ def estimate_error(
     Raises
     ------
     InvalidInput
-        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism lacks a prior.
 
     Privacy
     -------
-    Costs nothing: it reads private labels and public numbers only.
+    Costs nothing: it uses only private labels and public numbers.
 
     Examples
     --------
@@ -181,11 +183,11 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: C
     Parameters
     ----------
     private : PrivateLabels
-        The private labels of the records, whose mechanism carries a prior.
+        The private labels of the records, whose mechanism includes a prior.
     confidence : float
-        How often the interval is to cover the truth.
+        The probability with which the interval should cover the truth.
     assume : collection of {"tails", "part", "batches"}
-        What the interval may rest on besides, see `estimate_error`. "tails" does not matter for the mean.
+        Further assumptions, see `estimate_error`. "tails" does not matter for the mean.
 
     Returns
     -------
@@ -194,11 +196,11 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: C
     Raises
     ------
     InvalidInput
-        If there are fewer than two private labels, or the mechanism carries no prior.
+        If there are fewer than two private labels, or the mechanism lacks a prior.
 
     Privacy
     -------
-    Costs nothing: it reads private labels and public numbers only.
+    Costs nothing: it uses only private labels and public numbers.
 
     Examples
     --------
@@ -218,24 +220,25 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: C
 def estimate_gain(
     private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
 ) -> Estimate:
-    """Estimate how much lower the squared error of predictions is than that of always answering their mean.
+    """Estimate how much lower the squared error of predictions is than the error of always predicting their mean.
 
-    The gain is negative if their error is higher. The squares of the labels cancel in this difference, so it is known
-    much better than either error.
+    The gain is negative if their error is higher. The squares of the labels cancel in this difference, so its estimate
+    is much more precise than that of either error.
 
     Parameters
     ----------
     private : PrivateLabels
-        The private labels of the records, whose mechanism carries a prior.
+        The private labels of the records, whose mechanism includes a prior.
     predictions : array of float
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
-        How often the interval is to cover the truth.
+        The probability with which the interval should cover the truth.
     assume : collection of {"tails", "part", "batches"}
-        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
-        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
-        records are a random part of those that the labels party privatized together, where they are not all of them.
-        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range where the codes
+        distinguish labels have predictions that are on average on the same side of the mean prediction. "part": these
+        records are all records that the labels party privatized together, or a random part of them. "batches": later
+        batches of the message have the same distribution of labels as the first, whose noisy counts are then used for
+        all.
 
     Returns
     -------
@@ -244,11 +247,11 @@ def estimate_gain(
     Raises
     ------
     InvalidInput
-        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism lacks a prior.
 
     Privacy
     -------
-    Costs nothing: it reads private labels and public numbers only.
+    Costs nothing: it uses only private labels and public numbers.
 
     Examples
     --------
@@ -269,37 +272,38 @@ def estimate_r2(
 ) -> Estimate:
     """Estimate R², the share of the labels' variance that predictions explain.
 
-    It is 1 − E[(prediction − label)²] / Var(label): 1 for perfect predictions, 0 for always answering the mean label, and
-    negative for predictions that are worse than that.
+    It is 1 − E[(prediction − label)²] / Var(label): 1 for perfect predictions, 0 for always predicting the mean label,
+    and negative for predictions that are worse than that.
 
     Parameters
     ----------
     private : PrivateLabels
-        The private labels of the records, whose mechanism carries a prior.
+        The private labels of the records, whose mechanism includes a prior.
     predictions : array of float
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
-        How often the interval is to cover the truth.
+        The probability with which the interval should cover the truth.
     assume : collection of {"tails", "part", "batches"}
-        Further assumptions, which make the interval narrower. "tails": labels beyond the range in which the codes
-        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
-        records are a random part of those that the labels party privatized together, where they are not all of them.
-        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
+        Further assumptions, which make the interval narrower. "tails": labels beyond the range where the codes
+        distinguish labels have predictions that are on average on the same side of the mean prediction. "part": these
+        records are all records that the labels party privatized together, or a random part of them. "batches": later
+        batches of the message have the same distribution of labels as the first, whose noisy counts are then used for
+        all.
 
     Returns
     -------
     Estimate
-        `lower` is −inf where the codes do not rule out that all labels are equal. There is no standard error: it is NaN, as
-        is the allowance for bias.
+        `lower` is −inf if the codes do not rule out that all labels are equal. The standard error and the allowance for
+        bias are NaN.
 
     Raises
     ------
     InvalidInput
-        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism lacks a prior.
 
     Privacy
     -------
-    Costs nothing: it reads private labels and public numbers only.
+    Costs nothing: it uses only private labels and public numbers.
 
     Examples
     --------
@@ -320,7 +324,7 @@ def estimate_r2(
 
 
 def estimate_classes(private: PrivateLabels, rates: Any, *, confidence: float = 0.95) -> dict[str, Estimate]:
-    """Estimate how good probabilities of classes are, from private labels of the same records.
+    """Estimate the quality of class probabilities, from private labels of the same records.
 
     The probabilities must not depend on these records' own private labels. Log loss, Brier score and rates are linear in the label, so their
     estimates are unbiased; AUC is a ratio of two such estimates.
@@ -332,13 +336,14 @@ def estimate_classes(private: PrivateLabels, rates: Any, *, confidence: float = 
     rates : array of float of shape (records, classes)
         The probability of each class for each record, in the order of the classes; never 0.
     confidence : float
-        How often each interval is to cover the truth.
+        The probability with which each interval should cover the truth.
 
     Returns
     -------
     dict of str to Estimate
-        "log_loss"; "gain", how much larger the log loss of always answering the mean probabilities is; "brier"; "auc", the area under the ROC curve of the
-        second of two classes, or "auc of a" for each class a of more; "rate of a", the share of records of that class.
+        "log_loss"; "gain", how much larger the log loss of always predicting the mean probabilities is; "brier"; "auc",
+        the area under the ROC curve of the second of two classes, or "auc of a" for each class a of more; "rate of a",
+        the share of records of that class.
 
     Raises
     ------
@@ -347,7 +352,7 @@ def estimate_classes(private: PrivateLabels, rates: Any, *, confidence: float = 
 
     Privacy
     -------
-    Costs nothing: it reads private labels and public numbers only.
+    Costs nothing: it uses only private labels and public numbers.
 
     Examples
     --------
@@ -397,7 +402,7 @@ def estimate_rates(private: PrivateLabels, *, confidence: float = 0.95) -> dict[
 
 
 def _mean_of(values: Floats, confidence: float, least: float, most: float = math.inf) -> Estimate:
-    """The mean of independent numbers, with the usual interval."""
+    """Return the mean of independent numbers, with the usual interval."""
     error, mean = float(values.std(ddof=1)) / math.sqrt(values.size), float(values.mean())
     reach = reach_of_sampling(1 - confidence) * error
     lower, upper = (min(max(end, least), most) for end in (mean - reach, mean + reach))
@@ -405,9 +410,12 @@ def _mean_of(values: Floats, confidence: float, least: float, most: float = math
 
 
 def _area(values: Floats, p: Floats, confidence: float) -> Estimate:
-    """The area under the ROC curve: ½ + mean(c·v)/(π·(1 − π)), where c is the rank from −½ to ½, v estimates the indicator of the class, and π is its mean.
+    """Return the area under the ROC curve: ½ + mean(c·v)/(π·(1 − π)).
 
-    How each record moves the mean of c·v, also through the ranks of others, is c·v plus the share of the class above it.
+    Here c is the rank from −½ to ½, v estimates the indicator of the class, and π is its mean.
+
+    The influence of each record on the mean of c·v, including the ranks of others, is c·v plus the share of the class
+    above it.
     """
     n = p.size
     _, place = np.unique(p, return_inverse=True)

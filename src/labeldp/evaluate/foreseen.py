@@ -1,7 +1,7 @@
-"""What will be known about a model afterwards: the interval that `train` will print, and that of a score, from public numbers alone.
+"""The expected precision of a model's evaluation: the intervals of `train` and of a score, from public numbers only.
 
-Private labels are made up as they are expected, and `estimate_r2` is asked about them as `train` asks it. The made-up labels follow the
-prior exactly, their noisy counts have no noise (but its law), and predictions explain as much as the model is predicted to.
+Synthetic private labels are passed to `estimate_r2`, as in `train`. They follow the prior exactly, their counts are
+exact but treated as noisy, and predictions explain the share that is predicted for the model.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from labeldp.priors import Prior
 from labeldp.release.randomizer import LabelRandomizer
 
 CELLS = 101
-"""The most cells of the made-up labels. The noise of finer counts is put into these."""
+"""The maximum number of cells of the synthetic labels. They get the noise of finer counts."""
 MOST_MADE_UP = 300_000
-"""More records than this are taken as this many: their interval is not wider."""
+"""The maximum number of synthetic records: the interval of more records is not wider."""
 LEAST_SCORED = Fraction(1, 1000)
-"""For a smaller ε no score is offered: a tenth of it would tell nothing."""
+"""The smallest ε with a score: a tenth of a smaller one would be uninformative."""
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What will be known about a model that is trained on private labels at one ε.
+    """The expected precision of the evaluation of a model trained on private labels at one ε.
 
     Attributes
     ----------
     r2 : pair of float or None
-        The 95 % interval of R² that `train` is expected to print, if its model explains what is predicted. None if it will not be
-        known whether the model is better than always answering the mean.
+        The expected 95 % interval of R² from `train`, if its model performs as predicted. None if it would not show
+        that the model is better than always predicting the mean.
     score_epsilon : float or None
-        The ε of a score for each record, which is a tenth of the ε of the labels. None where that is too small.
+        The ε of a score for each record, which is a tenth of the ε of the labels. None if that is too small.
     score_within : float or None
-        How far the score's 95 % interval of the mean squared error is expected to reach to each side.
+        The expected half-width of the score's 95 % interval of the mean squared error.
     score_share : float or None
         The same as a share of the predicted mean squared error.
 
@@ -64,12 +64,12 @@ class Foreseen:
 
 
 def score_epsilon(epsilon: Fraction) -> Fraction | None:
-    """Return what a score should cost for labels of this ε: a tenth, rounded to two digits."""
+    """Return the cost of a score for labels of this ε: a tenth, rounded to two digits."""
     return None if epsilon < LEAST_SCORED else Fraction(f"{float(epsilon) / 10:.2g}")
 
 
 def score_within(predictions: Floats, epsilon: Fraction, records: int, variance: float = 0.0) -> float | None:
-    """Return `HeldOutSums.reach`; None where the sums' noise would be too large for a score."""
+    """Return `HeldOutSums.reach`, or None if the sums' noise would be too large for a score."""
     try:
         HeldOutSums.check(1, records, epsilon)
         return HeldOutSums.reach(predictions, epsilon, records, variance)
@@ -80,14 +80,14 @@ def score_within(predictions: Floats, epsilon: Fraction, records: int, variance:
 def foresee(
     models: ModelErrors, epsilon: Fraction, records: int, r2: float, *, score: Fraction, score_records: int
 ) -> Foreseen:
-    """Foresee what will be known about a model.
+    """Predict the precision of a model's evaluation.
 
     Parameters
     ----------
     models : ModelErrors
         The distribution of the labels and their bounds.
     epsilon : Fraction
-        What each private label costs.
+        The privacy budget of each private label.
     records : int
         The number of private labels.
     r2 : float
@@ -123,10 +123,10 @@ def foresee(
 def _interval(
     models: ModelErrors, labels: Prior, epsilon: Fraction, records: int, predictions: Floats, joint: Floats
 ) -> tuple[float, float] | None:
-    """Return the interval of R², or None if it will not be known to be positive."""
+    """Return the interval of R², or None if it would not show a positive R²."""
     try:
         mechanism = _designed(models, labels, epsilon, records)
-    except InvalidInput:  # of too few records, which a release would refuse too
+    except InvalidInput:  # too few records, also for a release
         return None
     expected = joint @ mechanism.matrix(labels.values)
     rows, codes = _spread_out(expected, min(records, MOST_MADE_UP))
@@ -137,7 +137,7 @@ def _interval(
 
 
 def _designed(models: ModelErrors, labels: Prior, epsilon: Fraction, records: int) -> FiniteMechanism:
-    """Design the mechanism of a release of labels that are as expected."""
+    """Design the mechanism for a release of the expected labels."""
     public = models.fine if models.public else None
     plan = LabelRandomizer(epsilon, models.domain, prior=public).plan(records)
     cells = plan.grid.count

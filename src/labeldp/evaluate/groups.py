@@ -1,4 +1,4 @@
-"""Groups of records by a public column, and what releases of figures by group share: their table, their card and their folder."""
+"""Groups of records by a public column, and the common parts of releases by group: their table, their card and their folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from labeldp.release.private_sums import NOISE, SumsProof
 from labeldp.release_kind import ReleaseKind
 
 MOST_GROUPS = 1000
-"""The most groups. A column with more values is rather an id."""
+"""The maximum number of groups. A column with more values is probably an id."""
 SMALLEST_GROUP = 20
 """Groups with fewer records are merged."""
 MISSING = "(missing)"
@@ -69,13 +69,13 @@ class Groups:
         least: int = SMALLEST_GROUP,
         persons: NDArray[np.int64] | None = None,
     ) -> Groups:
-        """Return the groups by a column. Those with fewer than `least` records, or than that many persons, are merged into one.
+        """Return the groups by a column. Groups with fewer than `least` records or persons are merged into one.
 
-        Raises `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
+        Raise `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
         """
         if isinstance(least, bool) or not isinstance(least, int) or least < 2:
             raise InvalidInput(
-                "the smallest group must be a whole number of at least 2: a group of one record has no error to speak of"
+                "the smallest group must be a whole number of at least 2: the error of a single record is not meaningful"
             )
         encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
         values = encoded.dictionary
@@ -122,7 +122,7 @@ class Groups:
 
 
 class Figures(Tabular):
-    """What `Score` and `Report` have in common: a table of figures that follow from noisy sums. Contains no label."""
+    """The base class of `Score` and `Report`: a table of figures computed from noisy sums. It contains no labels."""
 
     kind: ClassVar[ReleaseKind]
     epsilon_exact: Fraction
@@ -157,7 +157,7 @@ class Figures(Tabular):
 
     @abstractmethod
     def proof(self) -> SumsProof:
-        """Return what the noisy sums cost as exact fractions, and whether the total is within ε."""
+        """Return the costs of the noisy sums as exact fractions, and whether the total is within ε."""
 
     @property
     def epsilon(self) -> float:
@@ -170,7 +170,7 @@ F = TypeVar("F", bound=Figures)
 
 
 class FiguresRelease(ReleaseJob[R]):
-    """A release whose data file is a table of figures. Its noise is drawn afresh, so that it cannot be resumed."""
+    """A release whose data file is a table of figures. Its noise is new in each run, so it cannot be resumed."""
 
     def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
         """Raise `InvalidInput` if the folder exists."""
@@ -187,7 +187,7 @@ class FiguresAnswer(Generic[F]):
     path : Path
         The folder.
     figures : Score or Report
-        What is in it, proven again.
+        Its content, proven again.
     manifest : Manifest
         Every file with its size and SHA-256.
     signature : Signature or None

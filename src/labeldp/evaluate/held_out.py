@@ -25,34 +25,35 @@ from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
-"""Predictions may lie outside of the bounds by this multiple of the labels' range. Further out, only noise would be left."""
+"""Predictions may lie outside of the bounds by this multiple of the labels' range. Beyond that, noise would dominate."""
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
 
 @dataclass(frozen=True, repr=False)
 class HeldOutError(ReprMixin):
-    """How good a model is on records that it was not trained on, from noisy sums of their labels. Contains no label.
+    """The test error of a model on held-out records, from noisy sums of their labels. It contains no labels.
 
     Attributes
     ----------
     mse : HeldOutFigure
         The mean squared error of the predictions.
     mse_of_mean : HeldOutFigure
-        That of always answering the labels' mean: their variance.
+        The mean squared error of always predicting the labels' mean: their variance.
     gain : HeldOutFigure
-        How much lower its error is than that of always answering the labels' mean: mse_of_mean − mse. It is positive where R² is, and its
-        interval excludes zero where that of R² does. The squares of the labels cancel in it, so it is known better than either error.
+        The reduction of the error compared with always predicting the labels' mean: mse_of_mean − mse. It is positive
+        if R² is positive, and its interval excludes zero if the interval of R² does. The squares of the labels cancel,
+        so it is more precise than either error.
     r2 : HeldOutFigure
         The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
     mae : HeldOutFigure
         The mean absolute error of the predictions.
     bias : HeldOutFigure
-        By how much predictions are too high on average: the mean of prediction − label.
+        The average excess of predictions: the mean of prediction − label.
     records : int
         The number of held-out records.
     epsilon_exact : Fraction
-        What the figures may cost together, and what a ledger was charged.
+        The total budget of the figures, and the charge to the ledger.
 
     Examples
     --------
@@ -114,11 +115,11 @@ def held_out_error(
     y : array-like
         Their true labels, at least two.
     epsilon : float, str, Decimal or Fraction
-        What all figures cost together.
+        The total cost of all figures.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them. Labels outside are moved to the nearer bound.
+        The public bounds of the labels, never computed from them. Labels outside are moved to the nearer bound.
     persons : array-like, optional
-        The person whom each row belongs to, integers or text. ε is then for all labels of a person together: a person with k rows
+        The person of each row, integers or text. ε is then for all labels of a person together: a person with k rows
         counts as one, each row with a weight of 1/k, and the figures are means over persons.
     ledger : Ledger, optional
         Charge ε to `dataset` in this ledger before anything is drawn.
@@ -128,19 +129,22 @@ def held_out_error(
     Returns
     -------
     HeldOutError
-        `mse`, `mse_of_mean`, `gain`, `r2`, `mae` and `bias`, each with a standard error and a 95 % interval for the population that the records were
-        drawn from. With few records and a small ε, an estimate may lie outside of what is possible, since it is unbiased.
+        `mse`, `mse_of_mean`, `gain`, `r2`, `mae` and `bias`, each with a standard error and a 95 % interval for the
+        population that the records were drawn from. With few records and a small ε, an estimate may lie outside of the
+        possible range, because it is unbiased.
 
     Notes
     -----
-    Intervals take the sampling of records as normal. If a few rare labels make up most of an error, the intervals of `mse` and
-    `mse_of_mean` are too narrow at a large ε: in simulations at ε = 40, those of three to five rare labels among 2,000 covered 0.92 to
-    0.94 instead of 0.95, and those of thirty or more covered 0.95. At ε = 1 the noise dominates, and all covered at least 0.95.
+    Intervals assume normal sampling errors. If a few rare labels make up most of an error, the intervals of `mse` and
+    `mse_of_mean` are too narrow at a large ε: in simulations at ε = 40, intervals covered 0.92 to 0.94 instead of 0.95
+    with three to five rare labels among 2,000, and 0.95 with thirty or more. At ε = 1 the noise dominates, and all
+    covered at least 0.95.
 
     Raises
     ------
     InvalidInput
-        If the model cannot predict, predictions do not match the labels, or labels or settings are refused. Nothing is charged then.
+        If the model cannot predict, predictions do not match the labels, or labels or settings are invalid. Nothing is
+        charged then.
     InsufficientBudget
         If the ledger has less than ε left.
 

@@ -10,18 +10,18 @@ from labeldp.arrays import Floats
 from labeldp.formatting import ReprMixin, plain
 
 WIDEST = 0.8
-"""An interval that covers more than this share of what is possible says nothing: its figure is shown as not known."""
+"""An interval that covers more than this share of the possible range is uninformative: its figure is shown as unknown."""
 RISK = 0.05
-"""How often an interval may miss."""
+"""The probability that an interval misses the truth."""
 
 
 def reach_of_sampling(risk: float = RISK) -> float:
-    """Return how many standard deviations of sampling an interval reaches to each side. For many records sampling is normal."""
+    """Return the half-width of an interval in standard deviations of sampling, which is normal for many records."""
     return NormalDist().inv_cdf(1 - risk / 2)
 
 
 def reach_of_noise(risk: float = RISK) -> float:
-    """Return how many standard deviations of noise it reaches: those of Laplace noise. Sums of numbers of a cube need fewer."""
+    """Return the half-width in standard deviations of Laplace noise. Sums with cube noise need fewer."""
     return math.log(1 / risk) / math.sqrt(2)
 
 
@@ -51,7 +51,7 @@ class HeldOutFigure(ReprMixin):
         return self.value
 
     def times(self, factor: float) -> HeldOutFigure:
-        """The same figure in another unit: `factor` of the new unit make one of the present unit.
+        """Return the same figure in another unit: one current unit is `factor` new units.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class HeldOutFigure(ReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A value that is linear in noisy means with this covariance, with `own` as the variance of noise that no other value has."""
+    """A value that is linear in noisy means with this covariance, with `own` as the variance of its independent noise."""
 
     value: float
     factors: Floats
@@ -81,15 +81,15 @@ class Linear:
     own: float = 0.0
 
     def with_noise(self, variance: float) -> Linear:
-        """The same figure with additional independent noise."""
+        """Return the same figure with additional independent noise."""
         return replace(self, own=self.own + variance)
 
     def less(self, other: Linear) -> Linear:
-        """The difference to another value of the same means."""
+        """Return the difference to another value of the same means."""
         return Linear(self.value - other.value, self.factors - other.factors, self.noise, self.own + other.own)
 
     def covariance(self, other: Linear) -> float:
-        """Of the noise of two such values."""
+        """The covariance of the noise of two such values."""
         shared = float(self.factors @ self.noise @ other.factors)
         return max(0.0, shared) + self.own if other is self else shared
 
@@ -105,7 +105,7 @@ class Spread:
 
     @property
     def covariance(self) -> float:
-        """Of squared errors and squares about the mean."""
+        """Variances of squared errors and squares about the mean."""
         if not self.ratio:
             return 0.0
         found = (self.error + self.ratio**2 * self.variance - self.mixed) / (2 * self.ratio)
@@ -114,12 +114,12 @@ class Spread:
 
     @property
     def gain(self) -> float:
-        """Of square − error."""
+        """The variance of square − error."""
         return max(0.0, self.error + self.variance - 2 * self.covariance)
 
 
 def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:
-    """A figure with an interval for noise and sampling of these variances."""
+    """Return a figure with an interval for noise and sampling of these variances."""
     noise = found.covariance(found)
     reach = math.sqrt(reach_of_sampling(risk) ** 2 * sampling + reach_of_noise(risk) ** 2 * noise)
     lower, upper = max(least, found.value - reach), max(least, found.value + reach)
@@ -127,7 +127,7 @@ def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: fl
 
 
 def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float) -> HeldOutFigure:
-    """R² = 1 − error/variance, with Fieller's interval: all ratios at which error − ratio·variance may well be zero."""
+    """Return R² = 1 − error/variance, with Fieller's interval: all ratios for which error − ratio·variance is compatible with zero."""
     a, b = error.value, variance.value
     sampled = {"aa": spread.error / records, "ab": spread.covariance / records, "bb": spread.variance / records}
     noisy = {
@@ -147,7 +147,7 @@ def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float
 
 
 def fieller(a: float, b: float, aa: float, ab: float, bb: float) -> tuple[float, float]:
-    """Return the least and the largest ratio r at which a − r·b may well be zero, for b > 0 and the squares of their reaches. Infinite if b may be zero."""
+    """Return the smallest and largest ratio r for which a − r·b may be zero, given squared half-widths; infinite if b may be zero."""
     lead = b**2 - bb
     if lead <= 0:
         return -math.inf, math.inf

@@ -1,7 +1,7 @@
-"""Intervals from private labels that assume no distribution of the true ones. `docs/concepts/intervals.md` has the argument.
+"""Intervals from private labels without assumptions on the distribution of the true ones. See `docs/concepts/intervals.md`.
 
-Labels with nearly the same output probabilities cannot be distinguished, however many records there are. So an interval for
-a mean (of the labels, of squared errors) has to allow for every joint distribution of predictions and hidden labels that
+Labels with nearly the same output probabilities cannot be distinguished, even with many records. So an interval for a
+mean (of the labels, of squared errors) has to allow for every joint distribution of predictions and hidden labels that
 the codes and the noisy counts of the prior do not contradict. Its two ends are the answers of two linear programs.
 """
 
@@ -37,13 +37,13 @@ BATCHES = "batches"
 ASSUMPTIONS = {
     TAILS: "labels too large or too small to be distinguished have predictions that are on average on the same side of the mean",
     PART: "the labels evaluated are a random part of all labels that were privatized together",
-    BATCHES: "the labels of later batches have the same distribution as those of the first",
+    BATCHES: "the labels of later batches have the same distribution as the labels of the first",
 }
 """Each assumption by name, in words."""
 
 
 def checked(assume: Collection[str]) -> frozenset[str]:
-    """The assumptions by name; an error for any other name."""
+    """Return the assumptions by name. Raise `InvalidInput` for unknown names."""
     names = frozenset([assume] if isinstance(assume, str) else assume)
     if unknown := names - set(ASSUMPTIONS):
         raise InvalidInput(f"assume takes {' and '.join(map(repr, ASSUMPTIONS))}, got {sorted(map(str, unknown))}")
@@ -55,11 +55,10 @@ class SampleMean:
     """The mean of the target's estimates over the records, and how far below and above it their expectation may lie.
 
     Approximate, for many records. Each distance is normal + c·d. The first part is the standard error times a quantile
-    of the normal distribution. The second allows for what the sample does not show: n records miss an event of
-    probability c = log(2/risk)/n with probability risk/2 at most (the rule of three), and such an event moves the mean
-    by c times its distance d from it. Two kinds of event are that rare. One is a label, which counts with the expected
-    estimates of its codes. The other is a code to which some label gives a probability below c; it counts with its
-    own estimates.
+    of the normal distribution. The second allows for rare events: n records miss an event of probability c =
+    log(2/risk)/n with probability at most risk/2 (the rule of three), and such an event moves the mean by c times its
+    distance d from it. Two kinds of event are that rare. One is a label, which counts with the expected estimates of
+    its codes. The other is a code to which some label gives a probability below c; it counts with its own estimates.
     """
 
     mean: float
@@ -79,7 +78,7 @@ class SampleMean:
         risk: float,
         known: CountedMean | None = None,
     ) -> Self:
-        """The mean over these records; `channel` has a row of output probabilities for each kind of label.
+        """Return the mean over these records; `channel` has a row of output probabilities for each kind of label.
 
         `known` is a part of the target that the noisy counts estimate; `moments` estimate the rest.
         """
@@ -102,23 +101,23 @@ class SampleMean:
 
 
 def known_mean(error: float, known: CountedMean, risk: float) -> float:
-    """How far a mean of codes with this standard error plus a mean from noisy counts may be from its expectation.
+    """Return how far a mean of codes with this standard error plus a mean from noisy counts may be from its expectation.
 
-    The records' own error is the sum of both standard errors, because the codes and the labels of the same records go
-    together. The noise of the counts is independent of it. Its tails are heavier than the normal distribution's, which the
-    expansion of Cornish and Fisher (1938) takes into account: with excess kurtosis k, the quantile z becomes
-    z + (z³ − 3z)·k/24, and no less than z.
+    The records' own error is the sum of both standard errors, because the codes and the labels of the same records are
+    dependent. The noise of the counts is independent of it. Its tails are heavier than the normal distribution's, which
+    the expansion of Cornish and Fisher (1938) takes into account: with excess kurtosis k, the quantile z becomes z +
+    (z³ − 3z)·k/24, and no less than z.
     """
     sampling = error + known.sampling
     variance = sampling**2 + known.noise**2
-    if variance**2 == 0:  # all codes are alike, and the counts say nothing: there is no chance in this estimate
+    if variance**2 == 0:  # all codes are equal and the counts are uninformative: the estimate is deterministic
         return 0.0
     z, kurtosis = NormalDist().inv_cdf(1 - risk / 2), known.kurtosis * known.noise**4 / variance**2
     return float(np.sqrt(variance) * max(z, z + (z**3 - 3 * z) * kurtosis / 24))
 
 
 def bernstein_radius(variance: Any, span: Any, records: int, risk: float) -> Floats:
-    """How far the mean of numbers with this sample variance and range may be from its expectation.
+    """Return how far the mean of numbers with this sample variance and range may be from its expectation.
 
     √(2·variance·L/n) + 7·span·L/(3·(n − 1)) with L = log(4/risk): the empirical Bernstein bound of Maurer and Pontil
     (2009), for both sides. It holds for every n.
@@ -142,19 +141,19 @@ class DistributionProgram:
     moved: Floats
 
     def minimum(self, cost: Floats, offset_cost: float) -> float:
-        """The least cost·q + offset_cost·g.
+        """Return the least cost·q + offset_cost·g.
 
         If the statistics contradict each other, all their ranges are widened by the same factor until they do not. If
-        the solver has no answer even then, the least value over all distributions is returned.
+        the solver still fails, the least value over all distributions is returned.
         """
         found = self._solve(cost, offset_cost, None)
         return float(cost.min() - self.offset_error.max()) if found is None else found
 
     def least_ratio(self, cost: Floats, offset_cost: float, least: Floats, most: Floats) -> float:
-        """The least (cost·q + offset_cost·g) / (d·q), where d lies from `least` to `most`.
+        """Return the least (cost·q + offset_cost·g) / (d·q), where d lies from `least` to `most`.
 
-        A positive ratio is least for the greatest d, a negative one for the least. It is −inf if a negative one has a d·q
-        that may be zero or below, or if the solver has no answer. `most`·q must be positive for all q.
+        A positive ratio is least for the greatest d, a negative one for the least. It is −inf if a negative one has a
+        d·q that may be zero or below, or if the solver fails. `most`·q must be positive for all q.
         """
         found = self._solve(cost, offset_cost, most)
         if found is not None and found < 0:
@@ -164,7 +163,7 @@ class DistributionProgram:
         return -math.inf if found is None else found
 
     def _solve(self, cost: Floats, offset_cost: float, denominator: Floats | None) -> float | None:
-        """The least cost, or with a denominator the least ratio, by the change of variables of Charnes and Cooper (1962).
+        """Return the least cost, or with a denominator the least ratio, by the change of variables of Charnes and Cooper (1962).
 
         For a ratio the unknowns are q, g and 1, all divided by the denominator, and every range is a multiple of the last.
         """
@@ -239,19 +238,19 @@ class Frame:
     private : PrivateLabels
         The codes, in the order of the target's weights.
     target : Target
-        What gives each record its weight.
+        The quantity that gives each record its weight.
     pieces : LabelPieces
         Where labels may lie.
     nodes : WeightNodes
         Where weights may lie.
     counted : CountedLabels or None
-        What the noisy counts tell.
+        The evidence from the noisy counts.
     expected, low, high : arrays
         A row for each statistic: its expectation at each (node, piece), and the range of its mean.
     offset_error : array
         How far the mean offset of the population may lie below and above that of the records.
     risk : float
-        What is left of the risk for estimates.
+        The remaining risk for estimates.
     """
 
     private: PrivateLabels
@@ -267,7 +266,7 @@ class Frame:
 
     @classmethod
     def of(cls, private: PrivateLabels, target: Target, risk: float, assume: Collection[str] = ()) -> Frame:
-        """The frame for all targets with these weights; `assume` names some of `ASSUMPTIONS`."""
+        """Return the frame for all targets with these weights; `assume` names some of `ASSUMPTIONS`."""
         assumed = checked(assume)
         mechanism, records = private.mechanism, len(private)
         all_counted = usable_counts(mechanism, records) is not None
@@ -318,12 +317,12 @@ class Frame:
         ]
 
     def best(self, target: Target, visible: float) -> SampleMean:
-        """The estimate to print: the best one if the prior is right."""
+        """Return the estimate to print: the best one if the prior is right."""
         settings = _DOUBTING if self._known_by_counts(target) else _TRUSTING
         return self._estimate(target, settings, visible, self.risk)
 
     def _settings(self, target: Target) -> tuple[EstimateSettings, ...]:
-        """How the estimates are made: few, because each of them takes a part of the risk.
+        """Return the settings of the estimates: few, because each of them uses a part of the risk.
 
         Labels clipped to where the codes distinguish them bound a gain at both ends as well as three estimates do. An error
         needs all three: the first is the narrowest if the prior is right, the others if it is not.
@@ -338,13 +337,13 @@ class Frame:
         return (_CLIPPED,) if weighted and not target.label_square else (_TRUSTING, _DOUBTING, _CLIPPED)
 
     def _known_by_counts(self, target: Target) -> bool:
-        """Whether the target is a function of the label alone, whose mean codes and counts estimate together, almost without bias."""
+        """Return whether the target is a function of the label alone, whose mean codes and counts estimate together, almost without bias."""
         low, high = float(target.weights.min()), float(target.weights.max())
         counted = self.counted is not None and self.counted.exact
         return counted and low == high and bool(target.label_square or low)
 
     def _estimate(self, target: Target, settings: EstimateSettings, visible: float, risk: float) -> SampleMean:
-        """The counts help to estimate where codes cannot tell labels apart: functions of the label, or the square of the label."""
+        """Estimate the target. Counts help where codes cannot distinguish labels: for functions of the label, or its square."""
         mechanism, records, channel = self.private.mechanism, len(self.private), self.pieces.probabilities
         whole = self._known_by_counts(target)
         known, labels = None, self.pieces.centers - target.origin
@@ -363,7 +362,7 @@ class Frame:
         return SampleMean.of(target, moments, self.private, channel, risk, known)
 
     def program(self, estimates: list[tuple[Target, SampleMean]]) -> DistributionProgram:
-        """The program with a row for each estimate. Those of this frame's target move with its offset."""
+        """Return the program with a row for each estimate. Rows of this frame's target move with its offset."""
         rows, ends, moved = [self.expected], [np.column_stack([self.low, self.high])], np.zeros(self.low.size)
         for target, estimate in estimates:
             own = target is self.target
@@ -380,14 +379,14 @@ class Frame:
         return DistributionProgram(np.vstack(rows), low, high, self.offset_error, moved)
 
     def label_range(self, origin: float) -> tuple[Floats, Floats]:
-        """The ends of each piece, measured from `origin`."""
+        """Return the ends of each piece, measured from `origin`."""
         return self.pieces.low - origin, self.pieces.high - origin
 
 
 def _counted_rows(
     private: PrivateLabels, pieces: LabelPieces, counted: CountedLabels, risk: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Expectations at each piece and ranges for the means of `shapes`, each estimated by codes and counts together."""
+    """Return expectations at each piece and ranges for the means of `shapes`, each estimated by codes and counts together."""
     channel, records = pieces.probabilities, len(private)
     wanted = shapes(pieces.centers)
     share = np.bincount(private.codes, minlength=channel.shape[1]) / records
@@ -407,7 +406,7 @@ def _counted_rows(
 
 
 def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tuple[Floats, Floats, Floats]:
-    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be distinguished."""
+    """Return the constraint E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and likewise below L. Labels can only be distinguished in between."""
     weights = np.sign(target.weight_of_prediction) * (nodes.values - target.weights.mean())
     expected = np.array([np.outer(weights, part).ravel() for part in pieces.tails()])
     expected = expected.reshape(-1, nodes.values.size * pieces.centers.size)
@@ -417,7 +416,7 @@ def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tu
 def consistent_range(
     private: PrivateLabels, target: Target, risk: float, visible: float = 1.0, *, assume: Collection[str] = ()
 ) -> tuple[float, float, SampleMean]:
-    """The least and the greatest value that the target may have in the population, and its estimate from the records.
+    """Return the least and the greatest value that the target may have in the population, and its estimate from the records.
 
     The range runs over the joint distributions of weight and label under which no statistic of the records is further
     from its expectation than sampling explains. It misses the truth with probability `risk` at most, approximately.
@@ -429,9 +428,10 @@ def consistent_range(
     target : Target
         The quantity whose mean is wanted; its `constant` is left out here.
     risk : float
-        One less the confidence.
+        One minus the confidence.
     visible : float
-        The share of the label that features are taken to explain, which decides how bias and variance are weighed.
+        The share of the label's variance that features are assumed to explain, which determines the weights of bias and
+        variance.
     assume : collection of str
         Names in `ASSUMPTIONS`.
 
@@ -444,7 +444,7 @@ def consistent_range(
     (estimates,) = frame.estimates([target], visible)
     program = frame.program([(target, each) for each in estimates])
     low, high = target.label_part_range(frame.nodes.values, *frame.label_range(target.origin))
-    low = low - target.label_square * frame.pieces.widest_gap**2 / 4  # y² runs below its chord by so much at most
+    low = low - target.label_square * frame.pieces.widest_gap**2 / 4  # the largest distance of y² below its chord
     found = frame.offset + program.minimum(low.ravel(), 1.0), frame.offset - program.minimum(-high.ravel(), -1.0)
     ends = np.array(label_bounds(private.mechanism)) - target.origin
     least, most = target.value_range(ends, ends**2)
@@ -461,7 +461,7 @@ def explained_range(
     *,
     assume: Collection[str] = (),
 ) -> tuple[float, float, float]:
-    """The least and the greatest R² that predictions may have in the population, and its estimate from the records.
+    """Return the least and the greatest R² that predictions may have in the population, and its estimate from the records.
 
     R² = 1 − E[(f − y)²] / Var(y). With the gain G = E[(y − c)² − (f − y)²] and D = E[(y − c)²] for a fixed c, the variance
     is D less (c − E[y])², so R² lies between (G − slack²) / (D − slack²) and G/D if |c − E[y]| ≤ slack. Both are ratios of
@@ -478,7 +478,7 @@ def explained_range(
     slack : float
         How far the mean label may lie from it.
     risk : float
-        One less the confidence.
+        One minus the confidence.
     assume : collection of str
         Names in `ASSUMPTIONS`.
 
@@ -503,7 +503,7 @@ def explained_range(
     spread_low = np.maximum(spread_low - square_gap, 0)
     lower = program.least_ratio(gain_low - slack**2, 1.0, spread_low - slack**2, spread_high)
     upper = 1.0
-    if program.minimum(spread_low - gain_high, -1.0) > 0:  # no error of zero is possible
+    if program.minimum(spread_low - gain_high, -1.0) > 0:  # an error of zero is impossible
         upper = min(upper, -program.least_ratio(-gain_high, -1.0, spread_low, spread_high))
     spread_mean = frame.best(spread, 1.0).mean
     estimate = frame.best(gain, 1.0).mean / spread_mean if spread_mean > 0 else upper

@@ -1,7 +1,7 @@
-"""A lower bound on the ε of any randomizer from its outputs alone.
+"""A lower bound on the ε of any randomizer, from its outputs only.
 
-Outputs are sorted into a finite number of events that can be counted. Counts of two labels give a lower bound on ε; the best pair of
-labels and set of outputs is tried on fresh outputs.
+Outputs are sorted into a finite number of events that can be counted. Counts of two labels give a lower bound on ε; the
+best pair of labels and set of outputs is tested on new outputs.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Events:
 
     @classmethod
     def of_values(cls, outputs: ArrayLike) -> Events:
-        """An event for each of these outputs."""
+        """Return an event for each of these outputs."""
         return cls(np.unique(np.asarray(outputs, dtype=np.float64)), intervals=False)
 
     @classmethod
     def from_pilot(cls, pilot: Floats) -> Events:
-        """An event for each output in a pilot sample, or intervals of about equal mass if there are too many."""
+        """Return an event for each output in a pilot sample, or intervals of about equal mass if there are too many."""
         events = cls.of_values(pilot)
         if events.points.size <= MOST_VALUES:
             return events
         return cls(np.unique(np.quantile(pilot, np.linspace(0, 1, INTERVALS + 1)[1:-1])), intervals=True)
 
     def numbers(self, outputs: Floats) -> NDArray[np.intp]:
-        """The number of the event of each output, from 0 to `points.size`."""
+        """Return the number of the event of each output, from 0 to `points.size`."""
         places = np.searchsorted(self.points, outputs, side="left")
         if not self.intervals:
             known = self.points[np.minimum(places, self.points.size - 1)] == outputs
@@ -58,14 +58,14 @@ class Events:
         return places
 
     def count(self, randomize: Randomize, label: float, records: int) -> NDArray[np.int64]:
-        """How often each event occurs in outputs for this many records with one label."""
+        """Count each event in the outputs for this number of records with one label."""
         totals = np.zeros(self.points.size + 1, dtype=np.int64)
         for outputs in draw(randomize, label, records):
             totals += np.bincount(self.numbers(outputs), minlength=totals.size)
         return totals
 
     def describe(self, chosen: NDArray[np.intp]) -> str:
-        """The chosen events in words, the first six of them."""
+        """Return the chosen events in words, the first six of them."""
         return ", ".join(self._name(int(number)) for number in chosen[:6]) + (", …" if chosen.size > 6 else "")
 
     def _name(self, number: int) -> str:
@@ -77,7 +77,7 @@ class Events:
 
 
 def draw(randomize: Randomize, label: float, records: int) -> Iterator[Floats]:
-    """Outputs for this many records that all have one label, in chunks of bounded size."""
+    """Yield outputs for this number of records with the same label, in chunks of bounded size."""
     for start in range(0, records, _CHUNK):
         size = min(_CHUNK, records - start)
         outputs = np.asarray(randomize(np.full(size, label)), dtype=np.float64)
@@ -108,7 +108,7 @@ class Witness:
 
 
 def survey(counts: NDArray[np.int64], size: int, error: float) -> Witness:
-    """The best bound from single outputs; `counts` has a row for each label, from `size` records each.
+    """Return the best bound from single outputs; `counts` has a row for each label, from `size` records each.
 
     The bound is a lower over an upper Clopper–Pearson bound. All of these hold at once with probability 1 − error.
     """
@@ -122,7 +122,7 @@ def survey(counts: NDArray[np.int64], size: int, error: float) -> Witness:
 
 
 def most_promising(counts: NDArray[np.int64], size: int, trial: float, error: float) -> Witness:
-    """The pair of labels and the set of outputs for which a trial on fresh outputs should give the largest bound.
+    """Return the pair of labels and the set of outputs for which a trial on fresh outputs should give the largest bound.
 
     Pairs are ranked by their best single output. For the best pairs, outputs join the set in the order of their ratio
     as long as that raises the expected bound. A bad choice here costs power, not validity.
@@ -130,7 +130,7 @@ def most_promising(counts: NDArray[np.int64], size: int, trial: float, error: fl
     rates = smoothed_rate(counts, size)
 
     def expected_bound(high: Any, low: Any) -> Any:
-        """The bound that the trial would give, if the survey's ratio is two standard deviations too high."""
+        """Return the bound that the trial would give, if the survey's ratio is two standard deviations too high."""
         luck = np.sqrt((1 / high + 1 / low) / size)
         return np.log(high / low) - 2 * luck + special.ndtri(error) * _ratio_deviation(high, low, trial)
 
@@ -156,7 +156,7 @@ def best_allocation(rates: Sequence[float], trial: float) -> tuple[float, float]
 
 
 def ratio_bound(counts: Sequence[int], means: Sequence[float], error: float) -> float:
-    """A lower bound on ln(p/q) from independent Poisson counts with means `means[0]·p` and `means[1]·q`.
+    """Return a lower bound on ln(p/q) from independent Poisson counts with means `means[0]·p` and `means[1]·q`.
 
     Given the sum of the counts the first is binomial, and its Clopper–Pearson bound bounds p/q.
     """
@@ -169,22 +169,22 @@ def ratio_bound(counts: Sequence[int], means: Sequence[float], error: float) -> 
 
 
 def smallest_excess(rates: Sequence[float], trial: float, error: float) -> float:
-    """How far ln(p/q) must lie above a claim for a trial with this number of records to refute it with probability `POWER`."""
+    """Return how far ln(p/q) must lie above a claim for a trial with this number of records to refute it with probability `POWER`."""
     return float(-(special.ndtri(error) + special.ndtri(1 - POWER)) * _ratio_deviation(rates[0], rates[1], trial))
 
 
 def smoothed_rate(counts: Any, size: int) -> Any:
-    """A frequency that is never 0 or 1: (count + ½)/(size + 1)."""
+    """Return a frequency that is never 0 or 1: (count + ½)/(size + 1)."""
     return (counts + 0.5) / (size + 1)
 
 
 def _ratio_deviation(high: Any, low: Any, trial: float) -> Any:
-    """The standard deviation of the logarithm of the ratio of two Poisson counts under the best allocation."""
+    """Return the standard deviation of the logarithm of the ratio of two Poisson counts under the best allocation."""
     return (1 / np.sqrt(high) + 1 / np.sqrt(low)) / math.sqrt(trial)
 
 
 PILOT, SURVEY, TRIAL = 0.05, 0.25, 0.70
-"""Shares of the sample: to learn which outputs there are, to compare all labels, to try the best pair afresh."""
+"""Shares of the sample: to find the outputs, to compare all labels, to test the best pair on new outputs."""
 
 
 @dataclass(frozen=True)
@@ -289,15 +289,15 @@ def measure(
     labels : array of float
         The labels to compare, at least two.
     epsilon : number, optional
-        The ε that is claimed.
+        The claimed ε.
     outputs : array of float, optional
         The outputs that may occur. If they are not given, a pilot sample finds them; many are grouped into intervals.
     samples : int
-        How many outputs to draw in all, at least 100 for each label.
+        The total number of outputs to draw, at least 100 for each label.
     confidence : float
         The probability that the bound is not above the true ε.
     seed : int, optional
-        Of the sizes of the trial. The outputs themselves are as random as the randomizer.
+        The seed of the sample sizes of the trial. It does not affect the randomizer.
 
     Returns
     -------
@@ -310,7 +310,7 @@ def measure(
 
     Privacy
     -------
-    No true label is used: the randomizer is run on the labels given here.
+    No true labels are used: the randomizer is run on the labels given here.
 
     Examples
     --------

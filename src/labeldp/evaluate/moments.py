@@ -36,7 +36,7 @@ def moment_values(
     *,
     clipped: bool = False,
 ) -> MomentValues:
-    """Numbers t and s for each code with E[t | y] = y and E[s | y] = y², y being the label less `origin`.
+    """Return numbers t and s for each code with E[t | y] = y and E[s | y] = y², y being the label less `origin`.
 
     An unbiased mechanism has such t, its outputs. Where there are none, the numbers are the best to average over this
     many `records`: their squared bias, as far as features that explain the share `visible` of the label can see it,
@@ -65,23 +65,23 @@ def moment_values(
 
 
 def known_prior(mechanism: FiniteMechanism) -> Prior:
-    """Return the mechanism's prior, or raise `InvalidInput` if it has none."""
+    """Return the mechanism's prior. Raise `InvalidInput` if it is missing."""
     if mechanism.prior is None:
         raise InvalidInput(
-            "noise can be taken out only with the prior of the mechanism, and this one has none. Design it from a prior."
+            "noise can only be removed with the prior of the mechanism, and this one lacks a prior. Design it from a prior."
         )
     return mechanism.prior
 
 
 def told_apart(channel: Floats) -> tuple[int, int]:
-    """The last of the first labels that look alike, and the first of the last ones."""
+    """Return the last of the first labels that look alike, and the first of the last ones."""
     distance = [np.abs(channel - channel[end]).sum(axis=1) / 2 > _LOOKS_ALIKE for end in (0, -1)]
     first, last = int(np.argmax(distance[0])) - 1, channel.shape[0] - int(np.argmax(distance[1][::-1]))
     return (first, last) if distance[0].any() and first < last else (0, channel.shape[0] - 1)
 
 
 def _least_squares_values(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
-    """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
+    """Return values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
 
     F is `visible_bias_factor`: it keeps the part of a bias that features can see.
     """
@@ -130,13 +130,13 @@ class Target:
 
     @classmethod
     def mean(cls, mechanism: FiniteMechanism, records: int) -> Target:
-        """The label itself: w = 1."""
+        """Return the label itself: w = 1."""
         origin = float(known_prior(mechanism).values[0])
         return cls(np.ones(records), origin, (1.0, 1.0), constant=origin)
 
     @classmethod
     def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
-        """The squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y².
+        """Return the squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y².
 
         The origin is the prior's mean: squares are smallest from there, and so is the noise of their estimate.
         """
@@ -153,7 +153,7 @@ class Target:
 
     @classmethod
     def gain(cls, mechanism: FiniteMechanism, predictions: Floats, center: float | None = None) -> Target:
-        """(c − label)² − (f − label)²: w = 2·(f − c), and the target is −w²/4 + (origin − c)·w + w·y.
+        """Return the target (c − label)² − (f − label)²: w = 2·(f − c), and the target is −w²/4 + (origin − c)·w + w·y.
 
         The center c is the mean prediction unless another one is given.
         """
@@ -171,20 +171,20 @@ class Target:
 
     @classmethod
     def spread(cls, records: int, center: float) -> Target:
-        """(label − c)²: the origin is the center, w is 0, and the target is y²."""
+        """Return the target (label − c)²: the origin is the center, w is 0, and the target is y²."""
         return cls(np.zeros(records), center, (0.0, 0.0), label_square=1.0)
 
     def offset(self, weights: Floats | float) -> Floats:
-        """The part that does not depend on the label: weight_square·w² + weight_linear·w."""
+        """Return the part that does not depend on the label: weight_square·w² + weight_linear·w."""
         return np.asarray(self.weight_square * np.square(weights) + self.weight_linear * weights)
 
     def values(self, moments: MomentValues, private: PrivateLabels) -> Floats:
-        """The target of each record, with the estimates of its code in place of y and y²."""
+        """Return the target of each record, with the estimates of its code in place of y and y²."""
         label, square = moments.label[private.codes], moments.square[private.codes]
         return self.offset(self.weights) + self.weights * label + self.label_square * square
 
     def value_range(self, labels: Floats, squares: Floats) -> tuple[float, float]:
-        """The least and the greatest target of any one record whose y and y² are among these pairs.
+        """Return the least and the greatest target of any one record whose y and y² are among these pairs.
 
         Its weight lies between the bounds, or between the weights in the sample where those reach further. Where all
         records have the same weight, it has that one too.
@@ -198,7 +198,7 @@ class Target:
         return float(np.min(values)), float(np.max(values))
 
     def label_part_range(self, weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """The least and the greatest w·y + label_square·y² for y from `low` to `high`: a row for each weight."""
+        """Return the least and the greatest w·y + label_square·y² for y from `low` to `high`: a row for each weight."""
         ends = [weights[:, None] * y + self.label_square * y**2 for y in (low, high)]
         least = np.minimum(*ends)
         if self.label_square > 0:  # the vertex of the parabola in y
@@ -208,6 +208,6 @@ class Target:
 
 
 def label_bounds(mechanism: FiniteMechanism) -> tuple[float, float]:
-    """The domain's bounds; without a domain, the prior's least and greatest values."""
+    """Return the domain's bounds; without a domain, the prior's least and greatest values."""
     domain, values = mechanism.domain, known_prior(mechanism).values
     return (float(values[0]), float(values[-1])) if domain is None else (domain.lower, domain.upper)

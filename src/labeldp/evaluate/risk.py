@@ -1,4 +1,4 @@
-"""ε in words: what someone who knows everything else can learn about one label.
+"""The meaning of ε: what someone who knows everything else can learn about one label.
 
 `meaning` states the bounds for a reader who knows all other records, and for any other reader. The m rows of one person together
 count as m·ε.
@@ -14,7 +14,7 @@ from labeldp.errors import InvalidInput, described
 from labeldp.formatting import ReprMixin, count_of, percent, plain
 
 ALMOST_SURE = 0.95
-"""An advantage from which on little is protected."""
+"""The advantage above which little is protected."""
 KNOWS_OTHERS, ANY_READER = 1, 2
 """Multiples of ε in the exponent of the largest change of odds, for a reader who knows all other records and for any reader.
 
@@ -25,7 +25,7 @@ e^-ε and e^ε, hence 2ε. A reader who knows all other records has one P[t | D'
 
 
 def meaning() -> str:
-    """Return what ε means for beliefs about one label, in the words that the documentation uses.
+    """Return the meaning of ε for beliefs about one label, in the wording of the documentation.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Risk(ReprMixin):
     epsilon : float
         The ε of one label.
     rows : int
-        How many labels belong to one person.
+        The number of labels of one person.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class Risk(ReprMixin):
 
     @property
     def odds_factor(self) -> float:
-        """The most by which the odds of anything about this person's labels can change for someone who knows all others; infinite where floats end."""
+        """The largest factor by which the odds of a claim about this person can change for someone who knows all others; infinite on overflow."""
         try:
             return math.exp(KNOWS_OTHERS * self.total)
         except OverflowError:
@@ -111,7 +111,7 @@ class Risk(ReprMixin):
         return self.advantage < ALMOST_SURE
 
     def most(self, belief: float) -> float:
-        """The most that a belief can become.
+        """Return the largest possible belief after the release.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Risk(ReprMixin):
         return belief / (belief + (1 - belief) * math.exp(-self.total)) if belief else 0.0
 
     def least(self, belief: float) -> float:
-        """The least that a belief can become.
+        """Return the smallest possible belief after the release.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Risk(ReprMixin):
         return small / (small + 1 - belief) if belief < 1 else 1.0
 
     def sentence(self, statement: str, belief: float = 0.5) -> str:
-        """The risk as one would say it.
+        """Return the risk as a sentence.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Risk(ReprMixin):
         )
 
     def words(self, statement: str) -> list[str]:
-        """The risk in a few sentences.
+        """Return the risk in a few sentences.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Risk(ReprMixin):
         Returns
         -------
         list of str
-            One line each. The first says for whom the others hold.
+            One line each. The first states for whom the others hold.
         """
         hidden = "this label" if self.rows == 1 else "this person's labels"
         whose = "one label" if self.rows == 1 else f"the {count_of(self.rows, 'row')} of one person together"
@@ -194,7 +194,7 @@ class Risk(ReprMixin):
 
 
 def odds(factor: float) -> str:
-    """A factor of odds, with words where it has more digits than anybody reads."""
+    """Return a factor of odds as text, with words for very large numbers."""
     if factor < 1e6:
         return plain(factor, 3)
     return f"10^{math.log10(factor):.0f}" if math.isfinite(factor) else "endlessly many"

@@ -42,8 +42,9 @@ def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[
 def class_metrics(rates: Floats, positions: NDArray[np.int64]) -> dict[str, float | None]:
     """Log loss, Brier score, AUC, accuracy and calibration of the rates of classes, by name; None where one is not defined.
 
-    Rates are those of the last class. With more than two, AUC is the mean over the classes, each against all others. The calibration slope is that of a
-    logistic regression of the last class on the logarithm of its odds: 1 is right, and less than 1 is too sure.
+    Rates are probabilities of the last class. With more than two, AUC is the mean over the classes, each against all
+    others. The calibration slope is that of a logistic regression of the last class on the logarithm of its odds: 1 is
+    calibrated, and less than 1 is overconfident.
     """
     truth = np.eye(rates.shape[1])[positions]
     inside = np.clip(rates, 1e-15, 1.0)
@@ -71,7 +72,7 @@ def calibration(rates: Floats, positions: NDArray[np.int64], groups: int = 10) -
 
 
 def _area(truth: Floats, rates: Floats) -> float | None:
-    """The probability that a record of the class has a higher rate than another; None if there are no two such records."""
+    """Return the probability that a record of the class has a higher rate than another; None if one of the two does not exist."""
     hits = float(truth.sum())
     if hits in (0, truth.size):
         return None
@@ -79,7 +80,7 @@ def _area(truth: Floats, rates: Floats) -> float | None:
 
 
 def _slope(truth: Floats, rates: Floats) -> float | None:
-    """The slope of a logistic regression on the logarithm of the odds; None if there is none."""
+    """Return the slope of a logistic regression on the logarithm of the odds, or None if it does not exist."""
     odds = logit(np.clip(rates, 1e-12, 1 - 1e-12))
     centre, scale = float(odds.mean()), float(odds.std())
     if truth.min() == truth.max() or scale < 1e-9:
@@ -97,7 +98,7 @@ def _slope(truth: Floats, rates: Floats) -> float | None:
 def _own(predictions: Floats, labels: Floats, loss: str) -> dict[str, float | None]:
     try:
         measure = get_loss(loss)
-    except InvalidInput:  # a function that had a name only where the model was trained
+    except InvalidInput:  # a function that was only defined where the model was trained
         return {}
     if measure.name in ("squared", "absolute", "poisson"):
         return {}
@@ -114,7 +115,7 @@ CONSTANTS = 99
 
 @dataclass(frozen=True)
 class LossEstimate:
-    """How much a model loses on average, and how much the best single answer does.
+    """The mean loss of a model, and of the best single answer.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> L
     Returns
     -------
     LossEstimate
-        A number and its chance error. There is no interval: what the mechanism hides of the loss is not known.
+        A number and its chance error, without an interval: the part of the loss that the mechanism hides is unknown.
 
     Privacy
     -------
@@ -186,7 +187,7 @@ def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> L
     levels = (np.arange(CONSTANTS) + 0.5) / CONSTANTS
     prior = prior_of(private.mechanism)
     constants = np.unique(np.interp(levels, np.cumsum(prior.masses) - prior.masses / 2, prior.values))
-    with np.errstate(all="ignore"):  # one answer for all must be finite for all: 0 is none for a deviance
+    with np.errstate(all="ignore"):  # a single answer must have a finite loss for all labels, unlike 0 for a deviance
         constants = constants[np.isfinite(measure(constants[:, None], prior.values[None, :])).all(axis=1)]
     lost = _losses(private, measure, answers)[codes, groups]
     single = _losses(private, measure, constants)
@@ -198,7 +199,7 @@ def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> L
 
 
 def _losses(private: PrivateLabels, loss: Loss, answers: Floats) -> Floats:
-    """The decoded loss of each answer (column) for each code (row)."""
+    """Return the decoded loss of each answer (column) for each code (row)."""
     return learnable_values(private.mechanism, lambda labels: loss(answers[None, :], labels[:, None]), len(private))
 
 
@@ -211,7 +212,7 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "auto") ->
     Parameters
     ----------
     mechanism : FiniteMechanism
-        What randomized the labels, `private.mechanism`. It must carry a prior.
+        The mechanism that randomized the labels, `private.mechanism`. It must include a prior.
     decoder : {"auto", "bins", "debiased", "positive"}
         The values that models are trained on and scored against, see `PrivateLabels.values`.
 

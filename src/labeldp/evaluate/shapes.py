@@ -16,7 +16,7 @@ from labeldp.plain_numbers import plain_number
 from labeldp.priors import Prior
 
 CELLS = 1001
-"""Cells of a shape on a domain without a grid."""
+"""The number of cells of a shape on a domain without a grid."""
 FRAME_CELLS = 100_001
 """The number of cells on which a shape on a finer grid is computed."""
 
@@ -32,14 +32,14 @@ class Shape:
 
     @property
     def example(self) -> str:
-        """As a user writes it."""
+        """The shape in the user's notation."""
         return self.name + (":" if self.parameters else "") + ",".join(f"{name}=…" for name in self.parameters)
 
 
 def shaped_prior(text: str, domain: Domain | tuple[float, float]) -> Prior:
-    """The distribution that a text describes, on the grid of the labels.
+    """Return the distribution that a text describes, on the grid of the labels.
 
-    Labels beyond the bounds are moved to them, as `privatize` does. Mean and standard deviation are those before that.
+    Labels beyond the bounds are moved to them, as `privatize` does. Mean and standard deviation are from before that step.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def shaped_prior(text: str, domain: Domain | tuple[float, float]) -> Prior:
 
 
 def _read(text: str) -> tuple[Shape, list[float]]:
-    """The shape that a text names, and its parameters in order."""
+    """Return the shape that a text names, and its parameters in order."""
     name, _, rest = text.strip().partition(":")
     shape = SHAPES.get(name.strip().lower())
     if shape is None:

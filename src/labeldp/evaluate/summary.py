@@ -29,13 +29,13 @@ def cross_validated_error(
 ) -> ErrorEstimate:
     """Estimate the test error of an estimator trained on private labels.
 
-    Every record is predicted by a model that was trained without it. So the estimate is that of models trained on
-    (folds − 1)/folds of the records.
+    Every record is predicted by a model that was trained without it. So the estimate is for models trained on (folds −
+    1)/folds of the records.
 
     Parameters
     ----------
     estimator : scikit-learn regressor
-        What to train; it is cloned for each fold.
+        The estimator to train; it is cloned for each fold.
     X : array or table
         The features, a row for each private label.
     private : PrivateLabels
@@ -45,7 +45,7 @@ def cross_validated_error(
     folds : int
         The number of folds, and of models trained.
     confidence : float
-        How often the interval is to cover the truth.
+        The probability with which the interval should cover the truth.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def cross_validated_error(
     Raises
     ------
     InvalidInput
-        If the mechanism carries no prior.
+        If the mechanism lacks a prior.
 
     Privacy
     -------
@@ -93,7 +93,7 @@ Figures = dict[str, dict[str, float | None]]
 def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> Figures:
     """Return the labels' `mean`, and `error_of_mean`: the mean squared error of always predicting it.
 
-    Empty if the mechanism has no prior or too many outputs to be evaluated, or if there are fewer than two labels.
+    Empty if the mechanism lacks a prior or has too many outputs, or if there are fewer than two labels.
     """
     try:
         mean = estimate_mean(private, assume=assume)
@@ -104,9 +104,9 @@ def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> F
 
 
 def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Collection[str] = ()) -> Figures:
-    """Return a model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions.
+    """Return a model's mean squared test `error`, its `gain` over predicting the mean, and its `r2`, from out-of-fold predictions.
 
-    Predictions are clipped into the bounds, as those of a saved model are.
+    Predictions are clipped into the bounds, as in a saved model.
     """
     domain = private.mechanism.domain
     predictions = predictions if domain is None else np.clip(predictions, domain.lower, domain.upper)
@@ -132,14 +132,14 @@ def _figures(**estimates: Estimate) -> Figures:
 
 
 DRIFT = 0.01
-"""Batches are taken to differ if codes as different as theirs had at most this probability, were their labels alike."""
+"""The significance level at which batches are considered different."""
 
 
 def evaluated_labels(message: Message, codes: NDArray[Any], assume: Collection[str] = ()) -> tuple[PrivateLabels, bool]:
     """Return the private labels of some records of a message, and whether its later batches are seen to differ from the first.
 
-    The noisy counts are those of the first batch. If there are others, they are left out unless "batches" and "part" are assumed
-    and the codes do not contradict it.
+    The noisy counts are from the first batch. If there are other batches, the counts are left out unless "batches" and
+    "part" are assumed and the codes do not contradict this.
     """
     mechanism = message.mechanism
     counts = None if mechanism.prior is None else mechanism.prior.counts
@@ -157,7 +157,7 @@ def _drifted(codes: NDArray[Any], first: int, outputs: int) -> bool:
 
     table = np.array([np.bincount(part, minlength=outputs) for part in (codes[:first], codes[first:])])
     sizes = table.sum(axis=1)
-    table = table[:, table.sum(axis=0) * sizes.min() >= 5 * codes.size]  # rarer codes would make the test rough
+    table = table[:, table.sum(axis=0) * sizes.min() >= 5 * codes.size]  # rarer codes would make the test inaccurate
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1)
     statistic = float((np.square(table - expected) / expected).sum())
     return table.shape[1] > 1 and bool(chdtrc(table.shape[1] - 1, statistic) < DRIFT)

@@ -1,4 +1,4 @@
-"""The inverse: the least ε for a model that is good enough, and the least number of records at an ε."""
+"""Requirements for a target error: the smallest ε, and the smallest number of records at an ε."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from labeldp.formatting import ReprMixin, plain
 from labeldp.mechanisms.prediction import ModelErrors
 
 LEAST_RECORDS, MOST_RECORDS = 100, 10**9
-"""Predictions were not checked with fewer records, and no one is advised to collect more."""
+"""The range of records: predictions were not checked with fewer, and more are not practical."""
 
 
 @dataclass(frozen=True, repr=False)
 class Target(ReprMixin):
-    """What it takes for a model to be as good as wanted, by the predictions. Numbers have two digits and are the least such.
+    """The requirements for a target error, by the predictions. Numbers are the smallest sufficient ones with two digits.
 
     Attributes
     ----------
     r2 : float
-        The share of the labels' variance that the model shall explain.
+        The share of the labels' variance that the model should explain.
     rmse : float
         The same target as a root mean squared error, in the unit of the labels.
     epsilon_labels, epsilon_sums : float or None
-        The least ε with private labels, and with noisy sums, for the given records; None where none up to 40 is enough.
+        The least ε with private labels, and with noisy sums, for the given records; None if none up to 40 is enough.
     records_labels, records_sums : tuple of (int or None)
-        The least number of records at each listed ε, from 100 on; None where even a billion are not enough.
+        The least number of records at each listed ε, from 100 on; None if even a billion are not enough.
     records_not_private : int or None
         The same without any privacy.
     why_not : str
@@ -66,7 +66,7 @@ class Target(ReprMixin):
 
 
 def target_of(models: ModelErrors, records: int, epsilons: Sequence[float], r2: float) -> Target:
-    """What it takes to reach an R²."""
+    """Return the requirements for an R²."""
     spread = models.mean_only().mse
     reachable = models.not_private(records).r2
     least_true = least_records(lambda n: models.not_private(n).r2 >= r2, records)
@@ -101,14 +101,14 @@ def target_of(models: ModelErrors, records: int, epsilons: Sequence[float], r2: 
 
 
 def least_epsilon(enough: Callable[[float], bool]) -> float | None:
-    """The least ε of two digits, from 0.001 to 40, that is enough."""
+    """Return the least ε of two digits, from 0.001 to 40, that is enough."""
     grid = _epsilons()
     place = bisect_left(grid, 1, key=lambda epsilon: int(enough(epsilon)))
     return grid[place] if place < len(grid) else None
 
 
 def least_records(enough: Callable[[int], bool], start: int) -> int | None:
-    """The least number that is enough, rounded up to two significant digits, from 100 to a billion. The search begins at `start`, whose designs are known."""
+    """Return the smallest sufficient number, rounded up to two digits, from 100 to a billion. The search begins at `start`."""
     grid = _records()
     high = min(bisect_left(grid, start), len(grid) - 1)
     low, stride = 0, 8
@@ -125,7 +125,7 @@ def least_records(enough: Callable[[int], bool], start: int) -> int | None:
 
 
 def wanted_r2(models: ModelErrors, target_r2: float | None, target_error: float | None) -> float | None:
-    """The R² that is wanted, directly or as a root mean squared error; None if nothing is."""
+    """Return the target R², given directly or as a root mean squared error, or None."""
     if target_r2 is None and target_error is None:
         return None
     if target_r2 is not None and target_error is not None:
@@ -150,13 +150,13 @@ def wanted_r2(models: ModelErrors, target_r2: float | None, target_error: float 
 
 @cache
 def _epsilons() -> list[float]:
-    """All numbers of two digits from 0.001 to 40."""
+    """Return all numbers of two digits from 0.001 to 40."""
     numbers = (float(f"{digits}e{power}") for power in range(-4, 1) for digits in range(10, 100))
     return [number for number in numbers if number <= MAX_EPSILON]
 
 
 @cache
 def _records() -> list[int]:
-    """All numbers of two digits from 100 to a billion."""
+    """Return all numbers of two digits from 100 to a billion."""
     numbers = chain.from_iterable((digits * 10**power for digits in range(10, 100)) for power in range(1, 9))
     return [number for number in numbers if LEAST_RECORDS <= number <= MOST_RECORDS]

@@ -1,6 +1,6 @@
-"""What the page shows, as plain functions: each takes a frozen `Question` and returns frozen results, cached.
+"""The content of the page, as plain functions: each takes a frozen `Question` and returns frozen, cached results.
 
-The figures are those of `advise`, `compare` and a release's own plan.
+The figures come from `advise`, `compare` and the plan of a release.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def caveats(question: Question) -> list[str]:
         )
     if question.mechanism != "auto":
         notes.append(
-            "Predictions were checked with models on auto's labels and on the paper's bins as they are sent. For other mechanisms, and for the values that labeldp "
+            "Predictions were checked with models on auto's labels and on the paper's bins without decoding. For other mechanisms, and for the values that labeldp "
             "train decodes from bins, the same rule is used."
         )
         loudness = _loudness(question)
@@ -234,7 +234,7 @@ def offered() -> list[str]:
 
 
 def compared(question: Question, names: tuple[str, ...]) -> tuple[tuple[Comparison, ...], dict[str, str]]:
-    """Return figures of several mechanisms over a fixed list of ε; and, by name, why others have none."""
+    """Return figures of several mechanisms over a fixed list of ε, and, by name, why others are missing."""
     rows: list[Comparison] = []
     refused: dict[str, str] = {}
     for name in names:
@@ -302,9 +302,9 @@ class SimulatedPrior:
 
 
 def why_none(question: Question) -> str | None:
-    """Return why a release draws no private prior, or None if it does."""
+    """Return why a release does not draw a private prior, or None if it does."""
     if question.shown_mechanism is not None:
-        return "A received mechanism is shown as it is, so no prior is drawn."
+        return "A received mechanism is shown unchanged, so no prior is drawn."
     if not releasable(question.mechanism).needs_prior:
         return f"{question.mechanism} is not designed for a distribution, so no prior is drawn and all of ε goes to the labels."
     if question.public:

@@ -116,17 +116,17 @@ def prior_csv(prior: Prior) -> str:
 
 
 def _number(value: float) -> str:
-    """A number as a person writes it, and exactly."""
+    """Return a number as a person writes it, and exactly."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def _home(name: str) -> str:
-    """A path with the home folder in place of ~, which neither Python nor a shell that finds it in quotes puts there."""
+    """Return a path with the home folder in place of ~, which neither Python nor a shell that finds it in quotes puts there."""
     return os.path.expanduser(name)  # noqa: PTH111 - a Path would lose "./" and a last "/"
 
 
 def _path(name: str) -> str:
-    """A path that no command takes for an option."""
+    """Return a path that no command takes for an option."""
     return f"./{name}" if name.startswith("-") else name
 
 

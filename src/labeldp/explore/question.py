@@ -85,14 +85,14 @@ class Question:
 
     @property
     def assumed(self) -> Prior:
-        """The distribution that a mechanism is designed for: a private prior is on the grid of a release, a public one as it is downloaded."""
+        """The distribution that a mechanism is designed for: a private prior is on the grid of a release, a public one has its own values."""
         if self.public or isinstance(self.distribution, Prior):
             return self.labels
         return _shape(self.distribution, self.grid)
 
     @property
     def labels(self) -> Prior:
-        """The distribution of the labels as finely as it is known: what figures and pictures are about."""
+        """The distribution of the labels at its full resolution, which figures and pictures use."""
         if isinstance(self.distribution, Prior):
             return self.distribution
         return _shape(self.distribution, self.domain)
@@ -123,5 +123,5 @@ class Question:
                 )
 
     def without(self, **parts: object) -> Question:
-        """The same question with some parts replaced, to share cached answers that do not depend on them."""
+        """Return the same question with some parts replaced, to share cached answers that do not depend on them."""
         return replace(self, **parts)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ def require_streamlit() -> None:
 
 
 def free_port(wanted: int | None) -> int:
-    """The wanted port, or the first free one; an error if there is none."""
+    """Return the wanted port, or the first free one; an error if there is none."""
     if wanted is not None:
         if not _is_free(wanted):
             raise InvalidInput(f"port {wanted} is in use: choose another --port, or leave it out")
@@ -42,7 +42,7 @@ def free_port(wanted: int | None) -> int:
 
 
 def settings(port: int) -> dict[str, str]:
-    """How Streamlit is run: for this machine alone, without statistics, without tools for developers.
+    """Return how Streamlit is run: for this machine alone, without statistics, without tools for developers.
 
     They are given on its command line, which counts more than any config file or environment variable of the user.
     """

@@ -35,15 +35,15 @@ class Known:
     prior : Prior
         The distribution of the labels.
     domain : Domain
-        Bounds: those of the mechanism, or the range of the distribution.
+        The bounds of the mechanism, or the range of the distribution.
     mechanism : FiniteMechanism or None
-        The mechanism, if the file holds one.
+        The mechanism, if the file contains one.
     records : int or None
         The number of records, if the file tells.
     epsilon : float or None
-        What each label of the message cost in all, if it is one.
+        The total cost of each label, if the file is a message.
     uniform : bool
-        Whether the file has no distribution, so that labels are taken as uniform between its bounds.
+        Whether the file lacks a distribution, so that labels are assumed to be uniform between its bounds.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Known:
 
 
 def read_upload(name: str, content: bytes) -> Known:
-    """What an uploaded file says.
+    """Return the content of an uploaded file.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def read_upload(name: str, content: bytes) -> Known:
 
 
 def read_path(path: str | os.PathLike[str]) -> Known:
-    """What a file on this machine says: a CSV file, a mechanism.json or the folder of a message."""
+    """Return the content of a file on this machine: a CSV file, a mechanism.json or the folder of a message."""
     place = Path(path)
     if place.is_dir():
         message = Message.open(place)
@@ -157,7 +157,7 @@ def _check_size(name: str, values: int) -> None:
 
 
 def _range_of(name: str, prior: Prior) -> Domain:
-    """The range of a distribution, as whole numbers if all its values are."""
+    """Return the range of a distribution, as whole numbers if all its values are."""
     if len(prior) < 2:
         raise InvalidInput(f"{name}: a distribution needs at least two values: with one, all labels are the same")
     values = prior.values

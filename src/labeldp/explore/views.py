@@ -25,9 +25,9 @@ class Channel:
     label_edges : array
         The borders of the cells of labels.
     reports : array
-        The outputs in increasing order, or the middles of cells of them where they are too many.
+        The outputs in increasing order, or the middles of cells if there are too many.
     shares : array
-        One row a cell of labels; each sums to one, or is zero where the distribution has no labels.
+        One row per cell of labels; each sums to one, or is zero if the distribution contains no labels there.
     single : bool
         Whether each report is one output.
     """
@@ -39,7 +39,7 @@ class Channel:
 
 
 def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float]) -> Channel:
-    """The channel in at most 60 × 60 cells. Labels within a cell count as often as the distribution has them."""
+    """Return the channel in at most 60 × 60 cells. Labels within a cell count as often as the distribution has them."""
     lower, upper = min(bounds[0], float(prior.values[0])), max(bounds[1], float(prior.values[-1]))
     label_edges = np.linspace(lower, upper, min(CELLS, max(2, prior.values.size)) + 1)
     rows = _place(label_edges, prior.values)
@@ -56,7 +56,7 @@ def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float
 
 
 def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats]:
-    """Outputs in increasing order with their weights; if there are more than `most`, the middles of `most` cells with sums."""
+    """Return outputs in increasing order with their weights; if there are more than `most`, the middles of `most` cells with sums."""
     order = np.argsort(outputs, kind="stable")
     outputs, weights = outputs[order], weights[order]
     if outputs.size <= most:
@@ -67,7 +67,7 @@ def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats
 
 
 def _around(outputs: Floats) -> Floats:
-    """Borders halfway between outputs, and as far beyond the first and last."""
+    """Return borders halfway between outputs, and at the same distance beyond the first and last."""
     if outputs.size == 1:
         return np.array([outputs[0] - 0.5, outputs[0] + 0.5])
     middles = (outputs[:-1] + outputs[1:]) / 2
@@ -104,10 +104,10 @@ class Reported:
         return int(np.argmax(self.probabilities))
 
     def sentence(self) -> str:
-        """What happens to this label, as one would say it."""
+        """Return a description of what happens to this label."""
         often, value = float(self.probabilities[self.likeliest]), self.outputs[self.likeliest]
         if self.outputs.size == 1:
-            return f"Every label is reported as {plain(value)}, so the report says nothing about it."
+            return f"Every label is reported as {plain(value)}, so the report reveals nothing about it."
         return (
             f"A label of {plain(self.label)} is reported as one of {self.outputs.size:,} values, most often as {plain(value)} ({percent(often)}). "
             f"Its reports are {plain(self.mean)} on average, with a standard deviation of {plain(self.deviation)}."
@@ -115,7 +115,7 @@ class Reported:
 
 
 def reported(mechanism: FiniteMechanism, label: float) -> Reported:
-    """What a mechanism makes of one label, from the integers that it samples with."""
+    """Return the distribution of a mechanism's outputs for one label, from its integer weights."""
     order = np.argsort(mechanism.outputs, kind="stable")
     outputs, row = mechanism.outputs[order], mechanism.matrix([label])[0][order]
     mean = float(row @ outputs)
@@ -123,10 +123,10 @@ def reported(mechanism: FiniteMechanism, label: float) -> Reported:
 
 
 def apart(first: Reported, second: Reported) -> str:
-    """How far one report can tell two labels apart, in a sentence."""
+    """Return a sentence on how well one report distinguishes two labels."""
     ratios = first.probabilities / second.probabilities
     most = max(float(ratios.max()), float(1 / ratios.min()))
     return (
-        f"No report is more than {plain(most, 3)} times as likely for a label of {plain(first.label)} as for one of {plain(second.label)}, or the "
-        "other way round."
+        f"No report is more than {plain(most, 3)} times as likely for a label of {plain(first.label)} as for one of {plain(second.label)}, or "
+        "vice versa."
     )

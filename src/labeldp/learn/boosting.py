@@ -20,7 +20,7 @@ share the sample has 20 values on average, and none at all with a chance of 2e-9
 
 
 class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
-    """scikit-learn's gradient boosting, which can also be fitted when a column has no values at all.
+    """scikit-learn's gradient boosting, which can also be fitted if a column is completely empty.
 
     scikit-learn raises an error there. Columns with fewer values than a leaf has rows cannot split anything and are treated
     as constant.
@@ -35,7 +35,7 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
         del self._predictors[trees:]
 
     def _filled(self, X: Any, sample_weight: Any) -> Any:
-        """`X` with 0 in the columns that are nearly empty. Anything but an array of floats is left to scikit-learn."""
+        """Return `X` with 0 in the columns that are nearly empty. Anything but an array of floats is left to scikit-learn."""
         try:
             array = np.asarray(X)
             values = array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -157,7 +157,7 @@ class LinearStart(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _fits_a_line(X: Any) -> bool:
-    """Whether a line can be fitted. Where not, scikit-learn will refuse the features in its own words."""
+    """Return whether a line can be fitted. Where not, scikit-learn will refuse the features in its own words."""
     try:
         matrix = np.asarray(X, np.float64)
     except (TypeError, ValueError):
@@ -166,6 +166,6 @@ def _fits_a_line(X: Any) -> bool:
 
 
 def fixed_rule(records: int, share: float, numeric: int | None = None, random_state: Any = None) -> LinearStart:
-    """A straight line in the numbers and small trees, sized by the number of values and by what each is worth."""
+    """Return a straight line in the numbers and small trees, sized by the number of values and by what each is worth."""
     trees = Trees(random_state=random_state, **after_a_line(records, share))
     return LinearStart(trees, SmoothRidge(numeric, levels=False))

@@ -148,7 +148,7 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         return np.array(self.mechanism.outputs if domain is None or domain.classes is None else domain.classes)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class.
+        """Return the probability of each class.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         return np.asarray(softmax(self._logs(self._predicted(encoded)), axis=1), np.float64)
 
     def steps(self, rows: int) -> int:
-        """At most how many models are trained on this number of rows.
+        """Return the maximum number of models trained on this number of rows.
 
         Parameters
         ----------
@@ -179,12 +179,12 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         return len(_modelled(self.mechanism.outputs.size)) * steps_of(self.estimator, rows)
 
     def _predicted(self, X: Any) -> Floats:
-        """The prediction of each model for features that are encoded already."""
+        """Return the prediction of each model for features that are encoded already."""
         with without_values("the features"):
             return np.column_stack([np.asarray(model.predict(X), np.float64) for model in self.models_])
 
     def _logs(self, predicted: Floats) -> Floats:
-        """The logarithm of the rate of each class, up to a number for each record."""
+        """Return the logarithm of the rate of each class, up to a number for each record."""
         odds = self.shifts_ + self.slopes_ * _log_odds(predicted, self.floors_)
         if len(self.rates_) == 2:
             odds = np.column_stack([-odds[:, 0], odds[:, 0]])
@@ -192,7 +192,7 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
 
 
 def base_rates(values: Floats, weights: Floats) -> Floats:
-    """The rates of the classes among the labels, from their indicator values.
+    """Return the rates of the classes among the labels, from their indicator values.
 
     A noisy mean may be negative, or near zero by chance. So each rate is the mean of the normal distribution around its estimate
     between 0 and 1, which is the estimate itself where it is precise.
@@ -207,7 +207,7 @@ def base_rates(values: Floats, weights: Floats) -> Floats:
 
 
 def _modelled(classes: int) -> list[int]:
-    """The classes that have a model."""
+    """Return the classes that have a model."""
     return [1] if classes == 2 else list(range(classes))
 
 
@@ -216,7 +216,7 @@ def _log_odds(rates: Floats, floors: Floats) -> Floats:
 
 
 def _calibrated(odds: Floats, values: Floats, weights: Floats) -> tuple[float, float]:
-    """The slope and the shift of the least estimated log loss, times a prior of the slope."""
+    """Return the slope and the shift of the least estimated log loss, times a prior of the slope."""
 
     def loss(settings: Floats) -> tuple[float, Floats]:
         slope, shift = settings
@@ -234,7 +234,7 @@ def _calibrated(odds: Floats, values: Floats, weights: Floats) -> tuple[float, f
 
 
 def _balance(logs: Floats, rates: Floats, weights: Floats) -> Floats:
-    """What to add to the logarithms of each class so that mean rates are these."""
+    """Return what to add to the logarithms of each class so that mean rates are these."""
     added = np.zeros(len(rates))
     for _ in range(BALANCING):
         step = np.log(rates) - np.log(np.average(softmax(logs + added, axis=1), axis=0, weights=weights))

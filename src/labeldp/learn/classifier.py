@@ -67,7 +67,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         The noisy sums with their proof. For labels these are the noisy counts of the classes, if they decided between the methods; the
         cost of the two adds up to ε.
     epsilon_spent_ : float
-        What all fits of this object have cost, rounded up, including those that failed after the charge.
+        The total cost of all fits of this object, rounded up, including fits that failed after the charge.
     private_labels_ : PrivateLabels
         Set only if training failed: the classes that were released for it.
 
@@ -121,7 +121,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return _domain(self._found)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class for each row.
+        """Return the probability of each class for each row.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return np.column_stack([1 - rates, rates])
 
     def decision_function(self, X: Any) -> Floats:
-        """The logarithm of the odds of the second class, or the logarithm of the probability of each of more classes.
+        """Return the logarithm of the odds of the second class, or the logarithm of the probability of each of more classes.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return np.asarray(logit(rates[:, 1]) if rates.shape[1] == 2 else np.log(rates))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class for each row. Where one class is rare that is often the other one: see `predict_proba`.
+        """Return the most probable class for each row. Where one class is rare that is often the other one: see `predict_proba`.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return np.asarray(self.classes_[rates.argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose most probable class is right.
+        """Return the share of rows whose most probable class is right.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class _FitByRate:
     found: LabelRange | None = None
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels | None:
-        """Charge ε and count the classes. Draw labels with what is left of ε, if they are better."""
+        """Charge ε and count the classes. Draw labels with the rest of ε, if they are better."""
         queries = self.sums.queries
         self.sums.release(count)
         self.found = first_look(queries)
@@ -282,7 +282,7 @@ class _FitByRate:
         rate = (
             ""
             if self.found is None
-            else f"with {self.sums.queries.records:,} records, of which about {self.found.mean:.1%} are of the second class"
+            else f"with {self.sums.queries.records:,} records, about {self.found.mean:.1%} of the second class"
         )
         if private is None:
             model.method_ = Method("sums", f"{rate}, sums are expected to give the smaller log loss")
@@ -296,7 +296,7 @@ class _FitByRate:
 
 
 def _named(classes: Any) -> NDArray[Any]:
-    """The classes that a user names, in that order."""
+    """Return the classes that a user names, in that order."""
     if isinstance(classes, str) or not isinstance(classes, (Sequence, np.ndarray)):
         raise InvalidInput(f'classes must be a list, such as ["no", "yes"], got {described(classes)}')
     found = np.array(list(classes))
@@ -308,7 +308,7 @@ def _named(classes: Any) -> NDArray[Any]:
 
 
 def _occurring(labels: NDArray[Any]) -> NDArray[Any]:
-    """The classes of labels that are not named: booleans, 0 and 1, or else those that occur."""
+    """Return the classes of labels without named classes: booleans, 0 and 1, or else the classes that occur."""
     if labels.dtype.kind == "b":
         return np.array([False, True])
     if labels.dtype.kind == "O" and any(not isinstance(label, str) for label in labels):
@@ -335,5 +335,5 @@ def _occurring(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _domain(classes: NDArray[Any]) -> Domain:
-    """The domain of classes, whose names are written as numbers if they are: 1.0 is the class 1."""
+    """Return the domain of classes, whose names are written as numbers if they are: 1.0 is the class 1."""
     return Domain.of_classes([str(int(each) if isinstance(each, float) else each) for each in classes.tolist()])

@@ -1,13 +1,13 @@
 """Models for losses other than squared: the conditional distribution of the label first, then its best answer.
 
-A private value is not a label. A median or a quantile of private values estimates nothing, and a deviance cannot take their
-negative values. What can be learned from private values is a mean, and a mean of any function of the label (`best_values`).
-So two means are learned: of the label's normal score z, and of its square. They give each record a normal distribution of z,
-with a location and a spread, and hence a distribution of the label. The prediction is the answer that loses least under it
-(`Loss.best_answers`): the median, a quantile, a mean.
+A private value is not a label. A median or a quantile of private values estimates nothing, and a deviance cannot take
+their negative values. Private values only allow learning a mean, and a mean of any function of the label
+(`best_values`). So two means are learned: of the label's normal score z, and of its square. They give each record a
+normal distribution of z, with a location and a spread, and hence a distribution of the label. The prediction is the
+answer that loses least under it (`Loss.best_answers`): the median, a quantile, a mean.
 
-The spread is learned from squared residuals of predictions that did not see the record (cross-fitting), and is drawn
-towards a common spread as far as it is noise according to other folds.
+The spread is learned from squared residuals of out-of-fold predictions (cross-fitting), and is shrunk towards a common
+spread by the share that other folds show to be noise.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return rows, self._answers(seen, self._spreads(spread))
 
     def steps(self, rows: int) -> int:
-        """At most how many models are trained on this number of rows.
+        """Return the maximum number of models trained on this number of rows.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return 2 * steps_of(self.estimator, rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
-        """How little the predictions lose, estimated from private labels of other records: the negative mean loss.
+        """Return how little the predictions lose, estimated from private labels of other records: the negative mean loss.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return -estimate_loss(private, self.predict(X), self.loss).model
 
     def predict(self, X: Any) -> Floats:
-        """The best answer for each row.
+        """Return the best answer for each row.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._answers(location, spread)
 
     def _answers(self, location: Floats, spread: Floats) -> Floats:
-        """The best answers for these distributions of scores."""
+        """Return the best answers for these distributions of scores."""
         loss, answers = get_loss(self.loss), np.empty(location.size)
         nodes = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
         for start in range(0, location.size, CHUNK):
@@ -248,7 +248,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.maximum(self.factor_ * answers, self.floor_)
 
     def predict_scores(self, X: Any) -> tuple[Floats, Floats]:
-        """The location and the spread of each row's normal score.
+        """Return the location and the spread of each row's normal score.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._scores(X if self.encoder_ is None else self.encoder_.ordinal(X))
 
     def _scores(self, X: Any) -> tuple[Floats, Floats]:
-        """`predict_scores` of features that are encoded already."""
+        """Return `predict_scores` of encoded features."""
         with without_values("the features"):
             location = np.asarray(self.location_.predict(X), np.float64)
         if self.spread_ is None:
@@ -271,16 +271,16 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return location, self._spreads(np.asarray(self.spread_.predict(X), np.float64))
 
     def _spreads(self, predicted: Floats) -> Floats:
-        """The spread of each record's score, from a prediction of its square that is believed in part."""
+        """Return the spread of each record's score, from a prediction of its square that is believed in part."""
         squared = self.level_ + self.weight_ * (predicted - self.level_)
         return np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
 
 
 def _common_spread(squares: Floats) -> float:
-    """The mean of the squared residuals, given that it lies between `LEAST_SPREAD` and 1, a label of which nothing is known.
+    """Return the mean of the squared residuals, given that it lies between `LEAST_SPREAD` and 1, the value without information.
 
-    A noisy mean may come out near zero by chance, and a model that is sure of itself then loses much. So the estimate is
-    the mean of the truncated normal distribution around it, which is the estimate itself where it is precise.
+    A noisy mean may be near zero by chance, and an overconfident model then has a large loss. So the estimate is the
+    mean of the truncated normal distribution around it, which is nearly unchanged if it is precise.
     """
     mean, error = float(np.mean(squares)), float(np.std(squares)) / np.sqrt(squares.size)
     if error == 0:
@@ -351,7 +351,7 @@ class Recipe:
 
     @cached_property
     def values(self) -> Floats:
-        """A number for each code: those to train on, or of a conditional recipe those that a mean is learned from."""
+        """A number for each code: the training values, or for a conditional recipe the values from which a mean is learned."""
         return code_values(self.mechanism, "auto" if self.conditional else self.decoder)
 
     @property
@@ -369,7 +369,7 @@ class Recipe:
         return codes if self.conditional else self.values[codes]
 
     def model(self, learner: Any) -> Any:
-        """The unfitted model, from a regressor that learns means."""
+        """Return the unfitted model, from a regressor that learns means."""
         if self.decoder == "classes":
             return ClassRates(learner, self.mechanism)
         return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner

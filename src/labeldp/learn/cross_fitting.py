@@ -35,7 +35,7 @@ def checked_codes(y: Any, mechanism: FiniteMechanism) -> NDArray[np.intp]:
 
 
 def prepared(estimator: Any, X: Any, rows: int) -> tuple[ColumnEncoder | None, Callable[[float], Any], Any]:
-    """The encoder of a table, how to make a regressor for values of some worth, and the features that it takes.
+    """Return the encoder of a table, how to make a regressor for values of some worth, and the features that it takes.
 
     A table is encoded once. `estimator` is a user's own, which is cloned, or None for a stack.
     """
@@ -50,7 +50,7 @@ def prepared(estimator: Any, X: Any, rows: int) -> tuple[ColumnEncoder | None, C
 
 
 def steps_of(estimator: Any, rows: int) -> int:
-    """At most how many models `out_of_fold` trains on this number of rows."""
+    """Return the maximum number of models that `out_of_fold` trains on this number of rows."""
     estimator = StackedRegressor() if estimator is None else estimator
     return estimator.steps(rows) if isinstance(estimator, StackedRegressor) else FOLDS + 1
 
@@ -58,7 +58,7 @@ def steps_of(estimator: Any, rows: int) -> int:
 def out_of_fold(
     estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any], advance: Callable[[int], object] | None
 ) -> tuple[Any, NDArray[np.int64], Floats]:
-    """The fitted estimator, the rows for which it predicts without having seen them, and these predictions."""
+    """Return the fitted estimator, the rows for which it predicts without having seen them, and these predictions."""
     if hasattr(estimator, "fit_out_of_fold"):
         rows, predictions = estimator.fit_out_of_fold(X, targets, **fit_params, advance=advance)
         return estimator, rows, predictions

@@ -80,7 +80,7 @@ class QuietScore(RegressorMixin):  # type: ignore[misc]
     """A regressor whose `score` shows no label in its errors."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R² of the predictions.
+        """Return the coefficient of determination R² of the predictions.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ def try_fit(estimator: Any, X: Any, targets: Floats, parameters: dict[str, Any],
             positive = "gamma" if "gamma" in repr(estimator).lower() else "poisson"
             asked = positive if isinstance(loss, Squared) else loss.name
             raise InvalidInput(
-                f"{type(estimator).__name__} takes no negative targets, and private values reach from {targets.min():.4g} to "
+                f"{type(estimator).__name__} does not accept negative targets, and private values reach from {targets.min():.4g} to "
                 f"{targets.max():.4g}. Nothing was released. Leave the estimator out and name the loss; predictions are positive then: "
                 f"LabelDPRegressor(loss={asked!r}, ...)"
             ) from error
@@ -202,7 +202,7 @@ def try_fit(estimator: Any, X: Any, targets: Floats, parameters: dict[str, Any],
 def _works(estimator: Any, X: Any, targets: Floats, parameters: dict[str, Any]) -> bool:
     try:
         _fit_clone(estimator, X, targets, parameters)
-    except Exception:  # noqa: BLE001 - whatever a user's estimator raises
+    except Exception:  # noqa: BLE001 - a user's estimator may raise anything
         return False
     return True
 

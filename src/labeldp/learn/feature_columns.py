@@ -2,8 +2,8 @@
 
 Column types decide what is a number and what is a category. Names given by the user override them.
 
-- Booleans, text and categorical types are categories. Text in which every value is a plain number is numeric; a leading
-  zero, as in "007", marks a code and not a number.
+- Booleans, text and categorical types are categories. Text is numeric if every value is a plain number; a leading zero,
+  as in "007", marks a code and not a number.
 - Integers, floats and decimals are numbers, so integer codes must be named in `categorical`.
 - Dates and times are numbers, in seconds (times of day since midnight).
 
@@ -90,7 +90,7 @@ class Vocabulary:
         return len(self.counts)
 
     def encode(self, column: Any) -> NDArray[np.int32]:
-        """The code of each row of an Arrow array. O(n) time. Raise `InvalidInput` for numbers where all categories are words."""
+        """Return the code of each row of an Arrow array. O(n) time. Raise `InvalidInput` for numbers where all categories are words."""
         index, text = _distinct(column, self.name)
         if _holds_numbers(column.type) and text.null_count < len(text) and not _any_number(self.items):
             raise InvalidInput(
@@ -124,13 +124,13 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 def _any_number(items: Any) -> bool:
-    """Whether one of the categories looks like a number, or none is known."""
+    """Return whether one of the categories looks like a number, or none is known."""
     filled = pc.drop_null(items)
     return len(filled) == 0 or bool(pc.any(pc.match_substring_regex(filled, PLAIN_NUMBER)).as_py())
 
 
 def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:
-    """Each row's place in a list of distinct values, and these values as text (null for missing)."""
+    """Return each row's place in a list of distinct values, and these values as text (null for missing)."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"column {name!r} holds {kind} values; a category must be one plain value. Leave it out.")
@@ -168,7 +168,7 @@ def _as_text(values: Any, name: str) -> Any:
 
 LARGEST_STANDARD = 10.0
 LARGEST_NUMBER = 1e100  # its square is finite
-TREE_CATEGORIES = 255  # HistGradientBoosting accepts at most as many categories as bins
+TREE_CATEGORIES = 255  # HistGradientBoosting's limit on categories equals its number of bins
 
 ColumnKey = str | int
 
@@ -251,7 +251,7 @@ class ColumnEncoder:
 
     @classmethod
     def for_trees(cls, features: Any, **options: Any) -> Self:
-        """An encoder for `HistGradientBoostingRegressor`: at most 255 codes a column. Use it with `ordinal`."""
+        """Return an encoder for `HistGradientBoostingRegressor`: at most 255 codes a column. Use it with `ordinal`."""
         return cls.fit(features, **{"max_categories": TREE_CATEGORIES, **options})
 
     def to_record(self) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class ColumnEncoder:
         return tuple(vocabulary.size for vocabulary in self.categorical)
 
     def transform(self, features: Any) -> tuple[NDArray[np.int32], Floats]:
-        """The codes of the categorical columns, and the numeric columns with NaN where a number is missing."""
+        """Return the codes of the categorical columns, and the numeric columns with NaN where a number is missing."""
         table = self._checked(features)
         codes = np.empty((table.rows, len(self.categorical)), np.int32, order="F")
         self._fill_codes(table, codes)
@@ -297,7 +297,7 @@ class ColumnEncoder:
         return codes, values
 
     def ordinal(self, features: Any) -> Floats:
-        """One matrix for trees: the numeric columns, then the codes."""
+        """Return one matrix for trees: the numeric columns, then the codes."""
         table = self._checked(features)
         matrix = np.zeros((table.rows, len(self.numeric) + len(self.categorical)), order="F")
         self._fill_numbers(table, matrix[:, : len(self.numeric)])
@@ -329,7 +329,7 @@ class ColumnEncoder:
 
 
 def standardizer(largest: float = LARGEST_STANDARD) -> Pipeline:
-    """A scikit-learn pipeline that prepares numbers for networks and linear models.
+    """Return a scikit-learn pipeline that prepares numbers for networks and linear models.
 
     Each column gets mean 0 and standard deviation 1 on the training rows and is clipped at ±`largest`, so that one absurd value
     cannot throw a prediction. A missing number becomes 0, the mean. Each column with missing numbers in training adds a
@@ -371,7 +371,7 @@ def infer_columns(
     numeric: Sequence[ColumnKey] | None = None,
     exclude: Sequence[ColumnKey] = (),
 ) -> tuple[list[str], list[str]]:
-    """The names of the numeric and of the categorical columns, in table order.
+    """Return the names of the numeric and of the categorical columns, in table order.
 
     Columns named in `categorical` or `numeric` are read that way, those in `exclude` are left out, and types decide the rest.
     """
@@ -391,7 +391,7 @@ def infer_columns(
         is_category = name in categories or (name not in figures and _is_categorical(table.column(name), name))
         (categorical_names if is_category else numeric_names).append(name)
     if not numeric_names and not categorical_names:
-        raise InvalidInput("the table has no feature columns: give at least one column to learn from")
+        raise InvalidInput("the table contains no feature columns: give at least one column to learn from")
     return numeric_names, categorical_names
 
 

@@ -47,7 +47,7 @@ class FeatureTable:
 
     @classmethod
     def of(cls, features: Any) -> FeatureTable:
-        """The columns of a pandas, polars or Arrow table or of a two-dimensional array."""
+        """Return the columns of a pandas, polars or Arrow table or of a two-dimensional array."""
         if isinstance(features, FeatureTable):
             return features
         features = in_memory(features)
@@ -71,7 +71,7 @@ class FeatureTable:
 
     @staticmethod
     def is_frame(features: Any) -> bool:
-        """Whether these features are a table with named columns, not an array or a list."""
+        """Return whether these features are a table with named columns, not an array or a list."""
         if isinstance(features, (FeatureTable, pa.RecordBatch)):
             return True
         return isinstance(nw.from_native(features, pass_through=True), (nw.DataFrame, nw.LazyFrame))
@@ -82,14 +82,14 @@ class FeatureTable:
         return isinstance(self._native, np.ndarray)
 
     def renamed(self, names: Sequence[str]) -> FeatureTable:
-        """The same columns under other names."""
+        """Return the same columns under other names."""
         return FeatureTable(self._native, names, self.rows)
 
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
     def column(self, name: str) -> Any:
-        """A column as one Arrow array; text has the type large_string."""
+        """Return a column as one Arrow array; text has the type large_string."""
         series = self._native[:, self.names.index(name)]
         if self.unnamed:
             return one_array(_arrow(series))
@@ -99,7 +99,7 @@ class FeatureTable:
             return one_array(_arrow(np.asarray(series.to_list(), object)))
 
     def resolve(self, keys: Iterable[str | int], what: str) -> frozenset[str]:
-        """The names of columns that the user gave by name or position; `what` is the option, for error messages."""
+        """Return the names of columns that the user gave by name or position; `what` is the option, for error messages."""
         expect_list(keys, what)
         resolved = []
         for key in keys:
@@ -123,7 +123,7 @@ def expect_list(keys: Iterable[str | int], what: str) -> None:
 
 
 def in_memory(features: Any) -> Any:
-    """The features, with a record batch turned into a table. Lazy frames are refused."""
+    """Return the features, with a record batch turned into a table. Lazy frames are refused."""
     if isinstance(features, pa.RecordBatch):
         return pa.Table.from_batches([features])
     try:
@@ -136,7 +136,7 @@ def in_memory(features: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Floats:
-    """An Arrow array as float64, NaN where missing. Text is read as numbers, times become seconds."""
+    """Return an Arrow array as float64, NaN where missing. Text is read as numbers, times become seconds."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return numbers(column.cast(kind.value_type), name)
@@ -157,14 +157,14 @@ def numbers(column: Any, name: str) -> Floats:
 
 
 def is_number_text(column: Any) -> bool:
-    """Whether every value of a text column is a plain number (blank means missing), and at least one is there."""
+    """Return whether every value of a text column is a plain number (blank means missing), and at least one is there."""
     distinct = pc.drop_null(pc.unique(column))
     filled = distinct.filter(pc.not_equal(pc.utf8_trim_whitespace(distinct), ""))
     return len(filled) > 0 and bool(pc.all(pc.match_substring_regex(filled, PLAIN_NUMBER)).as_py())
 
 
 def closest(name: str, names: Sequence[str]) -> str:
-    """' (did you mean 'price'?)' where a similar name exists, else nothing."""
+    """Return ' (did you mean 'price'?)' if a similar name exists, else an empty text."""
     folded = {other.casefold(): other for other in reversed(names)}
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
@@ -195,7 +195,7 @@ def _seconds(column: Any) -> Any:
 
 
 def _arrow(values: Any) -> Any:
-    """A NumPy column as Arrow; a mixture of types becomes text."""
+    """Return a NumPy column as Arrow; a mixture of types becomes text."""
     if values.dtype.kind == "U":
         return pa.array(values.tolist(), pa.large_string())
     try:
@@ -208,7 +208,7 @@ def _arrow(values: Any) -> Any:
 
 
 def _text_categories(column: Any, native: Any, name: str) -> Any:
-    """The column, with text for categories that are not plain values: the intervals of `pandas.cut`."""
+    """Return the column, with text for categories that are not plain values: the intervals of `pandas.cut`."""
     kind = column.type
     if not pa.types.is_dictionary(kind):
         return column
@@ -222,14 +222,14 @@ def _text_categories(column: Any, native: Any, name: str) -> Any:
 
 
 def one_array(column: Any) -> Any:
-    """A column as one Arrow array, text as large_string."""
+    """Return a column as one Arrow array, text as large_string."""
     if is_text(column.type):
         column = column.cast(pa.large_string())  # joined chunks may exceed 2 GB
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is text."""
+    """Return whether an Arrow type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -242,8 +242,7 @@ INTEGERS = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint3
 class CompactTable:
     """Columns that grow batch by batch and take little memory.
 
-    Text in which every value is a plain number becomes numbers, as `infer_columns` would read it, unless its column is
-    named in `categorical`.
+    Text becomes numbers if every value is a plain number, as in `infer_columns`, unless its column is named in `categorical`.
 
     Examples
     --------
@@ -269,7 +268,7 @@ class CompactTable:
             column.add(batch.column(name), rows)
 
     def finish(self) -> pa.Table:
-        """The table. Nothing can be added afterwards."""
+        """Return the table. Nothing can be added afterwards."""
         names = list(self._columns)
         return pa.table([self._columns.pop(name).finish() for name in names], names)
 
@@ -346,7 +345,7 @@ class _Codes:
 
 
 def _single(values: Any) -> Any:
-    """The same numbers as float32 if that holds all of them exactly."""
+    """Return the same numbers as float32 if that holds all of them exactly."""
     floats = values.to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         singles = floats.astype(np.float32)
@@ -354,7 +353,7 @@ def _single(values: Any) -> Any:
 
 
 def _narrow(floats: Floats) -> Any:
-    """The same numbers in a narrow type, whole ones as integers and NaN as null."""
+    """Return the same numbers in a narrow type, whole ones as integers and NaN as null."""
     values = pa.array(floats, from_pandas=True)
     whole = floats[~np.isnan(floats)]
     if np.abs(whole).max(initial=0) < LARGEST_WHOLE_FLOAT and (whole == np.rint(whole)).all():
@@ -363,7 +362,7 @@ def _narrow(floats: Floats) -> Any:
 
 
 def _integer(low: int, high: int) -> pa.DataType:
-    """The narrowest type of integers from `low` to `high`."""
+    """Return the narrowest type of integers from `low` to `high`."""
     for kind in INTEGERS:
         limits = np.iinfo(kind.to_pandas_dtype())
         if limits.min <= low and high <= limits.max:

@@ -56,7 +56,7 @@ def report(
     out : str or Path, optional
         The folder of a report of labels. It must not exist yet.
     quantiles : sequence of float, default (0.5,)
-        The quantiles of a report of labels, which take half of ε. Without any, all of it is for the means. Classes have none.
+        The quantiles of a report of labels, which take half of ε. Without any, all of it is for the means. Not for classes.
     features : str or Path, optional
         For a message: the file of features with the column of groups.
     id : str, optional
@@ -109,7 +109,7 @@ def report(
             )
         if source.mechanism.prior is None and source.classes is None:
             raise InvalidInput(
-                "a report of a message needs classes, or numbers with their prior, and this one has no prior: make a report of labels"
+                "a report of a message needs classes, or numbers with their prior, and this one lacks a prior: make a report of labels"
             )
         return _of_message(source, by, features, id, smallest_group, phase)
     if not isinstance(source, LabelSource):

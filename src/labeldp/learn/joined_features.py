@@ -77,8 +77,8 @@ def join(message: Message, ids: Any) -> Joined:
     Raises
     ------
     InvalidInput
-        If an id is missing or occurs twice, if the ids have another type than those of the message, or if none is found.
-        The text gives row numbers and kinds, and shows no id.
+        If an id is missing or occurs twice, if the types of the ids differ from the message, or if none is found. The
+        error gives row numbers and types, but no ids.
 
     Privacy
     -------
@@ -118,7 +118,7 @@ def join(message: Message, ids: Any) -> Joined:
     if not labels.size:
         raise InvalidInput(
             f"no id of the features is in {message.path}: is the id column right? The message's ids are "
-            f"{_shape(released)}, those of the features {_shape(wanted)}"
+            f"{_shape(released)}, the ids of the features are {_shape(wanted)}"
             if len(wanted) and len(released)
             else f"no id of the features is in {message.path}: one of the two is empty"
         )
@@ -129,7 +129,7 @@ def join(message: Message, ids: Any) -> Joined:
 
 
 def _one_column(ids: Any) -> pa.Array:
-    """What the caller gave as ids, as one Arrow array."""
+    """Return what the caller gave as ids, as one Arrow array."""
     if FeatureTable.is_frame(ids):
         raise InvalidInput(
             f'ids must be one column, got a table ({type(ids).__name__}): give its id column, as in join(message, table["id"])'
@@ -142,7 +142,7 @@ def _one_column(ids: Any) -> pa.Array:
 
 
 def _shape(ids: pa.Array) -> str:
-    """What ids look like, without one of them: "text of 11 characters"."""
+    """Return what ids look like, without one of them: "text of 11 characters"."""
     text = pc.replace_substring(ids.cast(pa.large_string()), "-", "", max_replacements=1)
     ends = pc.min_max(pc.utf8_length(text if pa.types.is_integer(ids.type) else ids)).as_py()
     least, most = ends["min"], ends["max"]
@@ -257,7 +257,7 @@ def read_features(
         ids.append(batch.column(len(used)))
     whole = one_array(pa.chunked_array(ids, file.type_as_written(id_column)))
     if not len(whole):
-        raise InvalidInput(f"{path} holds no records: give the features of the records in the message")
+        raise InvalidInput(f"{path} contains no records: give the features of the records in the message")
     checked = checked_ids(whole, id_column, 0, path, id_type, text_file=file.delimiter is not None)
     return IdentifiedFeatures(file.path, checked, table.finish(), index)
 
@@ -270,7 +270,7 @@ def _compact(file: FeatureFile, used: list[str], categorical: Collection[str | i
 
 
 def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
-    """The id column; None if the message's ids are row numbers, which do not need a column."""
+    """Return the id column; None if the message's ids are row numbers, which do not need a column."""
     header = message.header
     if header.row_numbers and id_column != header.id_column:
         raise InvalidInput(
@@ -281,7 +281,7 @@ def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
 
 
 def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase: Phase) -> pa.ChunkedArray | pa.Array:
-    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not state the number of rows."""
+    """Return the ids of a file, read in batches. Row numbers are counted in `some` column if the file does not state the number of rows."""
     tick = phase("joining", file.rows) if key is not None or file.rows is None else None
     if key is None:
         rows = sum(batch.num_rows for batch in file.batches([some], tick)) if file.rows is None else file.rows
@@ -292,7 +292,7 @@ def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase:
 
 
 def _from_text(ids: pa.ChunkedArray, key: str, file: FeatureFile, kind: pa.DataType) -> pa.ChunkedArray:
-    """The ids of a text file as the message has them: integers if its ids are, and that loses nothing, or text."""
+    """Return the ids of a text file as the message has them: integers if its ids are, and that loses nothing, or text."""
     ids = pc.if_else(pc.equal(ids, ""), None, ids)  # an empty field is a missing id
     if not pa.types.is_integer(kind):
         return ids
@@ -326,7 +326,7 @@ def feature_columns(
     exclude: Sequence[str],
     wanted: Collection[str | int],
 ) -> tuple[list[str], list[str]]:
-    """The columns to learn from, and the index columns that are left out."""
+    """Return the columns to learn from, and the index columns that are left out."""
     expect_list(exclude, "exclude")
     require_columns([*(() if key is None else (key,)), *exclude], names, where)
     rest = [name for name in names if name not in {key, *exclude}]
@@ -334,7 +334,7 @@ def feature_columns(
     used = [name for name in rest if name not in index]
     if not used:
         raise InvalidInput(
-            f"{where} has no column left to learn from besides {key!r}: give a file with features, or leave fewer of them out"
+            f"no column left to learn from in {where} besides {key!r}: give a file with features, or leave fewer of them out"
         )
     for name in used:
         if used.count(name) > 1:

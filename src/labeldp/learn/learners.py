@@ -1,4 +1,4 @@
-"""The learners that `labeldp train` offers, by name: those for tables of any kind, of which a stack of models is the default.
+"""The learners of `labeldp train` for tables of any kind, by name. The default is a stack of models.
 
 To add a learner, write a module in this folder that ends with `LEARNERS.add(Learner(...))`. The catalogue finds it.
 """
@@ -200,7 +200,7 @@ class BoostingRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         return EncodedFeatures(encoder, encoder.ordinal(X))
 
     def model(self, rows: int, numeric: int | None = None) -> Any:
-        """An unfitted model of the right size, for callers who encode the columns once and train often.
+        """Return an unfitted model of the right size, for callers who encode the columns once and train often.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class StackedRegressor(BoostingRegressor):
             return self.model_.fit_out_of_fold(encoded.matrix, y, sample_weight, advance)  # type: ignore[no-any-return]
 
     def model(self, rows: int, numeric: int | None = None) -> Stack:  # noqa: ARG002
-        """An unfitted stack, for callers who encode the columns once and train often.
+        """Return an unfitted stack, for callers who encode the columns once and train often.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class StackedRegressor(BoostingRegressor):
         return Stack(numeric, share=self.share, random_state=self.random_state)
 
     def steps(self, rows: int) -> int:
-        """At most how many models are trained on this number of rows.
+        """Return the maximum number of models trained on this number of rows.
 
         Parameters
         ----------

@@ -19,8 +19,9 @@ from labeldp.sampling.integer_noise import WIDEST
 
 METHODS = ("auto", "labels", "sums")
 ENOUGH_SIGNAL = 10_000
-"""What randomized labels of two classes must be worth. In 13 cells of generated data (3,000 to 50,000 records, rates of 3 and 20 %, ε from 0.5
-to 4) sums were better in all up to 8,040 and labels in all from 8,690 on, there by 0.3 to 0.5 %, of which the counts cost a part."""
+"""The signal from which randomized labels of two classes are better than sums. In 13 cells of generated data (3,000 to
+50,000 records, rates of 3 and 20 %, ε from 0.5 to 4) sums were better in all up to 8,040 and labels in all from 8,690
+on, there by 0.3 to 0.5 %, including the cost of the counts."""
 WIDEST_RANGE = 1e60
 """Labels whose range is wider than this, or narrower than its inverse, are not summed: inference squares their variances."""
 
@@ -104,7 +105,7 @@ def choose_method(
         if labels_pay(records, epsilon, 0.5):
             return Method("either", "the rate of the second class decides")
         return Method(
-            "sums", "labels are too noisy at this epsilon and number of records, whatever the rate of the second class"
+            "sums", "labels are too noisy at this epsilon and number of records, for any rate of the second class"
         )
     models = ModelErrors(None, domain=domain)
     sums, labels = models.sums(epsilon, records), models.labels(epsilon, records)
@@ -121,9 +122,10 @@ def choose_method(
 
 
 def labels_pay(records: int, epsilon: float, rate: float) -> bool:
-    """Return whether randomized labels give a smaller log loss than sums, for two classes of which the second has this rate.
+    """Return whether randomized labels give a smaller log loss than sums, for two classes, given the rate of the second.
 
-    Randomized response of a label of variance p(1 − p) adds noise of variance e^ε/(e^ε − 1)². So all labels together are worth
-    n·p(1 − p)·(e^ε − 1)²/e^ε in units of that noise. From `ENOUGH_SIGNAL` on, what a model from sums cannot express costs more than noise.
+    Randomized response of a label of variance p(1 − p) adds noise of variance e^ε/(e^ε − 1)². So all labels together
+    are worth n·p(1 − p)·(e^ε − 1)²/e^ε in units of that noise. From `ENOUGH_SIGNAL` on, the misfit of a model from sums
+    costs more than noise.
     """
     return records * rate * (1 - rate) * 2 * (math.cosh(epsilon) - 1) > ENOUGH_SIGNAL

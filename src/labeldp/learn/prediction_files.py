@@ -36,8 +36,8 @@ def predict_file(
 ) -> int:
     """Write a prediction for every row of `features` into a new file, next to the ids if their column is named.
 
-    Ids of a text file are copied as they are written there. They become integers only if all of them are plain integers.
-    Returns the number of rows. The new file is there whole or not at all. `phase` is as in `labeldp.train`.
+    Ids of a text file are copied unchanged. They become integers only if all of them are plain integers. Return the
+    number of rows. The new file appears complete or not at all. `phase` is as in `labeldp.train`.
     """
     if predictions.suffix not in WRITERS:
         raise InvalidInput(f"predictions are written to a .parquet or .csv file, not to {predictions}")
@@ -82,7 +82,7 @@ def predictions_beside(
     *,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[Floats, Floats]:
-    """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above.
+    """Return the predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above.
 
     Of a model of classes, these are the rates of the classes, and the position of each row's class.
     """
@@ -95,7 +95,7 @@ def predictions_beside(
         for batch in file.batches(wanted, phase("predicting", file.rows))
     ]
     if not found:
-        raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
+        raise InvalidInput(f"{features} contains no rows: there is nothing to compare")
     truth = pa.chunked_array([column for column, _ in found], file.schema([label]).types[0])
     unit = model.facts.get("unit")
     if model.classes is not None:
@@ -146,7 +146,7 @@ def _opened(
 
 
 def _predicted(model: SavedModel, file: FeatureFile, batch: pa.RecordBatch, columns: list[str]) -> Floats:
-    """The predictions for a batch, from its columns by name, the first if two have that name."""
+    """Return the predictions for a batch, from its columns by name, the first if two have that name."""
     table = pa.table([batch.column(batch.schema.names.index(name)) for name in columns], names=columns)
     try:
         return model.predict(table) if model.classes is None else model.predict_proba(table)

@@ -92,9 +92,10 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
         persons : array-like, optional
-            The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
-            trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
-            of which those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+            The person of each row, integers or text. ε then covers all labels of a person together. A model from labels
+            is trained on a few rows of each person, which are chosen independently of labels. A model from sums is
+            trained on all rows, and each row of a person with k rows has a weight of 1/k. Which rows exist, and whom
+            they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -227,7 +228,7 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         return np.asarray(flat, np.float64) if plain else given.ravel() if given.ndim == 2 else given
 
     def _given(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the labels as they are, and take note of the columns of the features."""
+        """Return the labels unchanged, and record the columns of the features."""
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         validate_data(self, X, skip_check_array=True)
@@ -373,9 +374,9 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     prior : Prior, optional
         A public prior. By default a private one is drawn, which takes a part of ε.
     ledger : Ledger, optional
-        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, features, weights and settings are
-        checked, and your own estimator is fitted once to 500 rows with made-up targets as extreme as private values can be, so that
-        what cannot work costs nothing.
+        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, features, weights and
+        settings are checked, and your own estimator is fitted once to 500 rows with synthetic targets as extreme as
+        private values can be, so that a setup that cannot work costs nothing.
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
@@ -392,11 +393,12 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     mechanism_ : FiniteMechanism
         The public mechanism that randomized the labels; not there for sums.
     sums_ : PrivateSums
-        The noisy sums with their proof; not there for labels. If training failed, these are the sums that were released until then.
+        The noisy sums with their proof; not set for labels. If training failed, these are the sums that were released
+        until then.
     estimators_ : list of LabelDPRegressor
         The fitted regressor of each column, if `y` had several. The attributes above are theirs then.
     epsilon_spent_ : float
-        What all fits of this object have cost, rounded up, including those that failed after the charge.
+        The total cost of all fits of this object, rounded up, including fits that failed after the charge.
     private_labels_ : PrivateLabels
         Set only if training failed: the labels that were released for it, to train on again. There is no `estimator_` then. The
         next fit that releases labels drops them.
@@ -409,9 +411,9 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     count for themselves). To try several models, randomize once with `LabelRandomizer` and use ordinary scikit-learn on
     `private.values()`.
 
-    There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
-    and must not depend on the labels. The same holds for what `estimator` contains before `fit`, such as a frozen step, a
-    callback or validation data.
+    There is no `random_state`: secure randomness cannot be seeded, so two fits differ. Sample weights reach the inner
+    estimator and must not depend on the labels. The same holds for what `estimator` contains before `fit`, such as a
+    frozen step, a callback or validation data.
 
     Examples
     --------
@@ -581,7 +583,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination R² of the predictions.
+        """Return the coefficient of determination R² of the predictions.
 
         Parameters
         ----------

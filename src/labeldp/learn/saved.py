@@ -109,7 +109,7 @@ class SavedModel:
         return np.array(named, str)
 
     def predict_proba(self, features: Any) -> Floats:
-        """The probability of each class for each row.
+        """Return the probability of each class for each row.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class SavedModel:
         return np.clip(values, *bounds) if bounds else values
 
     def _suited(self, features: Any) -> Any:
-        """The columns that the model takes, as it takes them."""
+        """Return the columns that the model takes, as it takes them."""
         columns = trained_columns(self.model, self.facts)
         if isinstance(features, pa.Table):
             if columns and set(columns) <= set(features.schema.names):
@@ -188,7 +188,7 @@ class SavedModel:
         return values
 
     def _counts(self, features: Any) -> str:
-        """A sentence for features with another number of columns than the model takes."""
+        """Return a sentence for features with another number of columns than the model takes."""
         expected, given = columns_taken(self.model), getattr(features, "shape", ())[1:]
         if not given or expected in (None, *given):
             return ""
@@ -202,9 +202,10 @@ class SavedModel:
         path : str or Path
             The folder. It must not exist yet.
         pickle : bool
-            Write a pickle, which can hold any model. Anyone who loads it must trust you: loading a pickle runs code. By default
-            the model is written as data. That works for the regressors of labeldp, for those of scikit-learn that predict with NumPy,
-            and for `HistGradientBoostingRegressor`, `LGBMRegressor` and `XGBRegressor`.
+            Write a pickle, which can contain any model. Anyone who loads it must trust you: loading a pickle runs code.
+            By default the model is written as data. That works for the regressors of labeldp, for regressors of
+            scikit-learn that predict with NumPy, and for `HistGradientBoostingRegressor`, `LGBMRegressor` and
+            `XGBRegressor`.
 
         Raises
         ------
@@ -282,7 +283,7 @@ class SavedModel:
 
 
 def _texts(features: Any) -> str:
-    """A sentence that names the columns of text or categories, which many models do not take."""
+    """Return a sentence that names the columns of text or categories, which many models do not take."""
     kinds = {str(name): str(kind) for name, kind in getattr(getattr(features, "dtypes", None), "items", dict)()}
     if isinstance(features, pa.Table):
         kinds = {field.name: str(field.type) for field in features.schema}
@@ -407,7 +408,7 @@ def _is_finite(value: object) -> bool:
 
 
 def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
-    """The names of the columns that a model was trained on, in their order; empty if nothing says them.
+    """Return the names of the columns that a model was trained on, in their order; empty if nothing says them.
 
     The facts say them, or else what scikit-learn noted when the model was fitted to a table.
     """
@@ -435,13 +436,13 @@ def columns_by_number(model: Any, rest: Sequence[str], where: object) -> list[st
 
 
 def columns_taken(model: Any) -> int | None:
-    """How many columns a model takes, if scikit-learn noted it."""
+    """Return how many columns a model takes, if scikit-learn noted it."""
     number = _noted(model, "n_features_in_")
     return int(number) if isinstance(number, (int, np.integer)) and not isinstance(number, bool) else None
 
 
 def suited(model: Any, table: pa.Table) -> Any:
-    """The table as its model takes it.
+    """Return the table as its model takes it.
 
     Models of labeldp read Arrow. Other models that were fitted to named columns get a pandas table if pandas is installed, since
     parts of scikit-learn (a `ColumnTransformer` that passes columns through) do not read Arrow. The rest get an array.
@@ -454,7 +455,7 @@ def suited(model: Any, table: pa.Table) -> Any:
 
 
 def _frame(model: Any, table: pa.Table) -> Any:
-    """The table in pandas. LightGBM and XGBoost take text only as categories, so text must have been categories in training."""
+    """Return the table in pandas. LightGBM and XGBoost take text only as categories, so text must have been categories in training."""
     frame = table.to_pandas(ignore_metadata=True)  # the metadata may name an index
     if type(model).__module__.partition(".")[0] in {"lightgbm", "xgboost"}:
         texts = [field.name for field in table.schema if is_text(field.type)]
@@ -463,12 +464,12 @@ def _frame(model: Any, table: pa.Table) -> Any:
 
 
 def of_labeldp(model: Any) -> bool:
-    """Whether a model is one of ours."""
+    """Return whether a model is one of ours."""
     return type(model).__module__.partition(".")[0] == "labeldp"
 
 
 def _noted(model: Any, name: str) -> Any:
-    """An attribute that scikit-learn sets in `fit`. The model may come from a changed file, in which a pipeline has no steps."""
+    """Return an attribute that scikit-learn sets in `fit`. The model may come from a changed file, with an empty pipeline."""
     try:
         return getattr(model, name, None)
     except (AttributeError, IndexError, KeyError, TypeError):

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
-    """Settings of scikit-learn's `HistGradientBoostingRegressor` for training on private labels.
+    """Return settings of scikit-learn's `HistGradientBoostingRegressor` for training on private labels.
 
     A leaf holds records worth about twenty true labels. Trees are small and few while there is little to learn from; with
     many records the settings are scikit-learn's defaults. Give categories as ordinary codes, not as
@@ -40,7 +40,7 @@ def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
 
 
 def after_a_line(records: int, share: float) -> dict[str, Any]:
-    """`boosting_settings` for what a straight line leaves: down to a third of the trees while labels are worth little."""
+    """Return `boosting_settings` for the residuals of a straight line: down to a third of the trees while labels are worth little."""
     settings = boosting_settings(records, share)
     part = min(1.0, max(1 / 3, share, records * share / 6000))
     return settings | {"max_iter": max(5, int(settings["max_iter"] * part))}

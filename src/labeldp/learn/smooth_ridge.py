@@ -159,11 +159,11 @@ class SmoothRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.rotation_ = (basis / np.sqrt(np.maximum(roots, 1e-12))) @ basis.T
 
     def _scaled(self, matrix: Floats) -> Floats:
-        """The columns that have coefficients, but for bumps."""
+        """Return the columns that have coefficients, but for bumps."""
         return np.asarray((self._raw(matrix) - self.shift_) / self.scale_)
 
     def _kernel(self, columns: Floats) -> Floats:
-        """The value of each bump for each row: exp(−gamma·squared distance)."""
+        """Return the value of each bump for each row: exp(−gamma·squared distance)."""
         products = np.einsum("ij,kj->ik", columns, self.landmarks_)
         sizes = np.einsum("ij,ij->i", columns, columns)[:, None] + np.square(self.landmarks_).sum(axis=1)
         return np.asarray(np.exp(-WIDTH / max(1, columns.shape[1]) * np.maximum(sizes - 2 * products, 0)))
@@ -182,7 +182,7 @@ class SmoothRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def varied(numbers: Floats) -> NDArray[np.bool_]:
-    """The columns with enough numbers, and with different ones."""
+    """Return the columns with enough numbers, and with different ones."""
     present = ~np.isnan(numbers)
     low, high = np.where(present, numbers, np.inf).min(axis=0), np.where(present, numbers, -np.inf).max(axis=0)
     return np.asarray((present.sum(axis=0) >= LEAST_ROWS) & (low < high))

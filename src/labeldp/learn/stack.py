@@ -83,7 +83,7 @@ LARGE = Candidate("large trees", None, 31, (30, 100, 300), columns=0.5)
 
 
 def candidates(effective: float) -> list[Candidate]:
-    """The models to try where all labels together are worth this number of true ones: none with more trees than those can feed."""
+    """Return the models to try where all labels together are worth this number of true ones: none with more trees than those can feed."""
     most = effective if effective > 5000 else min(effective, 100)
     sized = [replace(one, stages=tuple(s for s in one.stages if s <= max(30, most))) for one in (*TREES, LARGE)]
     return [RULE, *LINES, *(one for one in sized if one.stages and (one.leaves < LARGE.leaves or effective > 1000))]
@@ -181,7 +181,7 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         with threads(len(y)):
             rows, predictions = self._fit(X, y, sample_weight, advance)
-            if 2 * folds_for(len(y)) <= len(y) < FEWEST:  # there are no weights to find, but there is a model to judge
+            if 2 * folds_for(len(y)) <= len(y) < FEWEST:  # weights are not needed, but a model is evaluated
                 folds = KFold(folds_for(len(y)), shuffle=True, random_state=0)
                 given = None if sample_weight is None else {"sample_weight": sample_weight}
                 rule = self._model(RULE, len(y), self.random_state)
@@ -235,7 +235,7 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return rows, chosen.without_own_fold(fold)
 
     def steps(self, rows: int) -> int:
-        """At most how many models are trained on this number of rows."""
+        """Return the maximum number of models trained on this number of rows."""
         if rows < FEWEST:
             return 0
         return (folds_for(min(rows, MOST_VALIDATED)) + (rows > MOST_VALIDATED)) * len(candidates(rows * self.share))
@@ -272,7 +272,7 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tried: Sequence[Candidate],
         folds: Sequence[NDArray[np.int64]],
     ) -> list[list[Any]]:
-        """All candidates, fitted to the rows of each fold."""
+        """Return all candidates, fitted to the rows of each fold."""
         found: list[list[Any]] = []
         for rows in folds:
             matrix, values, weights = (None if part is None else part[rows] for part in data)
@@ -284,7 +284,7 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _model(self, one: Candidate, rows: int, seed: Any) -> Any:
-        """The unfitted model of a candidate."""
+        """Return the unfitted model of a candidate."""
         if one is RULE:
             return fixed_rule(rows, self.share, self.numeric, seed)
         line = None if one.line is None else SmoothRidge(self.numeric, **one.line)
@@ -310,24 +310,24 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def folds_for(rows: int) -> int:
-    """The number of folds of a validation."""
+    """Return the number of folds of a validation."""
     return 5 if rows <= MANY else 3
 
 
 def threads(rows: int) -> AbstractContextManager[object]:
-    """One thread for few rows: trees grow in so short steps then that more threads mostly wait for each other."""
+    """Use one thread for few rows: the steps of growing trees are then so short that more threads mostly wait for each other."""
     return threadpool_limits(1) if rows <= MANY else nullcontext()
 
 
 def shortened(model: Any, trees: int) -> Any:
-    """The model with this number of trees; as it is for 0."""
+    """Return the model with this number of trees; unchanged for 0."""
     if trees:
         (model.trees_ if isinstance(model, LinearStart) else model).shorten(trees)
     return model
 
 
 def staged(model: Any, X: Any, stages: Sequence[int]) -> Iterator[Floats]:
-    """Predictions after each of these numbers of trees; one prediction for a model that is used whole."""
+    """Yield predictions after each of these numbers of trees; one prediction for a model that is used whole."""
     if stages[-1] == 0:
         yield model.predict(X)
         return
@@ -359,7 +359,7 @@ class Validation:
         return np.asarray(1 - left / whole if whole > 0 else np.zeros(len(left)))
 
     def without_own_fold(self, fold: NDArray[np.int64]) -> Floats:
-        """The weighted prediction for each record, with weights that were found without its fold."""
+        """Return the weighted prediction for each record, with weights that were found without its fold."""
         predictions = np.empty(len(fold))
         for j in np.unique(fold):
             own = fold == j

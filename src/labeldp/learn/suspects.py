@@ -19,7 +19,7 @@ NEARLY_ALL = 0.95
 """A column is near-unique if it has at least this share of different values among its values."""
 
 LEAST_ROWS = 100
-"""Among fewer rows different values are no sign of an id."""
+"""Among fewer rows, distinct values do not indicate an id."""
 
 ALIKE, LEAST_LETTERS, MOST_MORE = 0.8, 5, 4
 """Two names of `LEAST_LETTERS` letters or more are nearly equal if difflib's ratio is at least `ALIKE`, or if one is the other with at most
@@ -29,7 +29,7 @@ ALIKE, LEAST_LETTERS, MOST_MORE = 0.8, 5, 4
 class FeatureWarning(UserWarning):
     """Warns about a likely mistake in the features, and what to do about it.
 
-    A column is probably not a feature but an index, an id, or the label itself. Or most records have no partner in the message.
+    A column is probably not a feature but an index, an id, or the label itself. Or most records are not in the message.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def warn_of_suspects(
 
 
 def warn_of_lost_records(paired: int, without_label: int, without_features: int, *, stacklevel: int = 1) -> None:
-    """Issue a `FeatureWarning` if more than half of the features and more than half of the labels have no partner.
+    """Issue a `FeatureWarning` if more than half of the features and more than half of the labels are unmatched.
 
-    Where one side alone has more records, it is a larger table. Where both lose most, the ids are perhaps not of the same kind
-    and agree by chance.
+    If only one side has unmatched records, it is a larger table. If both lose most records, the ids may be of different
+    kinds and agree by chance.
     """
     if min(without_label, without_features) > paired:
         warnings.warn(
@@ -89,14 +89,14 @@ def warn_of_lost_records(paired: int, without_label: int, without_features: int,
 
 
 def is_index_name(name: str) -> bool:
-    """Whether pandas gives this name to an index column that has none (in Parquet and in CSV)."""
+    """Return whether pandas gives this name to an unnamed index column (in Parquet and in CSV)."""
     return re.fullmatch(r"|Unnamed: 0(\.\d+)*|__index_level_\d+__", name) is not None
 
 
 def is_near_unique(column: Any) -> bool:
-    """Whether a column of text or categories has nearly as many different values as values, as ids have.
+    """Return whether a column of text or categories has a distinct value in nearly every row, like ids.
 
-    Numbers are not questioned, since measurements such as an income or an area in square metres differ as much as ids do.
+    Numbers are not checked, because measurements such as an income or an area in square metres are as distinct as ids.
     """
     coded = pa.types.is_dictionary(column.type)
     count = len(column) - column.null_count
@@ -108,7 +108,7 @@ def is_near_unique(column: Any) -> bool:
 
 
 def counts_rows(column: Any, rows: NDArray[np.int64]) -> bool:
-    """Whether an integer column numbers the rows of the file in their order, from any start."""
+    """Return whether an integer column numbers the rows of the file in their order, from any start."""
     if len(column) < LEAST_ROWS or column.null_count or not pa.types.is_integer(column.type):
         return False
     offsets = np.asarray(column).astype(np.int64) - rows
@@ -116,7 +116,7 @@ def counts_rows(column: Any, rows: NDArray[np.int64]) -> bool:
 
 
 def nearly_equal(name: str, other: str) -> bool:
-    """Whether two names differ only in case, signs, digits at the end, a plural or a few letters, or a short word more."""
+    """Return whether two names differ only in case, signs, digits at the end, a plural or a few letters, or a short word more."""
     one, two = _letters(name), _letters(other)
     if one == two:
         return True
@@ -168,7 +168,7 @@ def _letters(name: str) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """The subject of a sentence with its verb."""
+    """Return the subject of a sentence with its verb."""
     shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"the column {shown} is" if len(names) == 1 else f"the columns {shown} are"
 

@@ -55,7 +55,7 @@ FOR_LABELS = (
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained model, and what is known about its quality; made by `train`.
+    """A trained model and estimates of its quality, from `train`.
 
     Attributes
     ----------
@@ -130,8 +130,8 @@ def train(
         The features as a pandas, polars or Arrow table, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
         read in batches, and only the columns to learn from. For an answer it must be a file.
     id : str
-        The column of record ids in the features. If the message's ids are row numbers, it is "row", which need not be a column.
-        The ids of a text file are taken as they are written: as integers if those of the message are, as text if not.
+        The column of record ids in the features. If the message's ids are row numbers, it is "row", which need not be a
+        column. The ids of a text file are read like the ids of the message: as integers or as text.
     plan : str or Path, optional
         For an answer: the `plan.json` that `labeldp cells` wrote together with the cells.
     model : str or Learner, optional
@@ -178,8 +178,8 @@ def train(
     Warns
     -----
     FeatureWarning
-        If a column is left out because it is an index of pandas, or is probably an id or the label itself. Also if more than half
-        of the features and more than half of the private labels have no partner.
+        If a column is left out because it is an index of pandas, or is probably an id or the label itself. Also if more
+        than half of the features and more than half of the private labels are unmatched.
 
     Privacy
     -------
@@ -341,13 +341,13 @@ def _check_options(message: object, given: set[str], *, of_sums: bool) -> None:
         )
     if not of_sums and "plan" in given:
         raise InvalidInput(
-            f"--plan is for an answer of labeldp sums, and {place} is not one: it has no sums.json. For a message of labeldp privatize "
+            f"--plan is for an answer of labeldp sums, and {place} is not one: it lacks sums.json. For a message of labeldp privatize "
             "leave --plan out"
         )
 
 
 def loss_of(mechanism: FiniteMechanism) -> str:
-    """Return the named loss that a mechanism was designed for; squared if it has none."""
+    """Return the named loss that a mechanism was designed for; squared by default."""
     name = mechanism.loss or "squared"
     try:
         get_loss(name)
@@ -368,7 +368,7 @@ def _check_values(recipe: Recipe, learner: Learner) -> None:
         )
     if name == "poisson" and recipe.values.min() < 0:
         raise InvalidInput(
-            f"Poisson loss takes no negative targets, and the {recipe.decoder} values of this message reach down to "
+            f"Poisson loss does not accept negative targets, and the {recipe.decoder} values of this message reach down to "
             f"{recipe.values.min():.4g}. Leave target_values (--target-values) out: then they are not needed"
         )
 

@@ -58,7 +58,7 @@ def _trained_on(facts: dict[str, Any]) -> str:
 
 
 def _members(members: list[dict[str, Any]]) -> str:
-    """The models of a stack with their weights; what these lack to 1 is the mean."""
+    """Return the models of a stack with their weights; what these lack to 1 is the mean."""
     shown = [(member["name"], member["weight"]) for member in members]
     if (left := 1 - sum(weight for _, weight in shown)) > LEAST_SHOWN:
         shown.append(("the mean", left))
@@ -114,13 +114,13 @@ def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
 
 
 def _is_clear(r2: dict[str, float | None]) -> bool:
-    """Whether R² is known to be positive or negative, and its interval is not wide."""
+    """Return whether R² is known to be positive or negative, and its interval is not wide."""
     lower, upper = r2["lower"], r2["upper"]
     return lower is not None and upper is not None and upper - lower <= WIDE and (lower > 0 or upper < 0)
 
 
 def _score_lines(facts: dict[str, Any]) -> list[Line]:
-    """What a score would cost and tell, with the command of the labels party."""
+    """Return what a score would cost and tell, with the command of the labels party."""
     asked, (low, high) = facts["score"], facts["bounds"]
     names = " ".join(f"--{name} {shlex.quote(asked[name])}" for name in ("label", "id", "person") if name in asked)
     return [
@@ -160,7 +160,7 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
 
 
 def _verdict_of_classes(estimates: dict[str, dict[str, Any]]) -> list[Line]:
-    """What private labels show about the probabilities of classes."""
+    """Return what private labels show about the probabilities of classes."""
     loss, gain = estimates["log_loss"], estimates["gain"]
     judged = "these labels do not show whether it is better than"
     if gain["lower"] > 0 or gain["upper"] < 0:

@@ -1,4 +1,4 @@
-"""What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs. And losses by name or function."""
+"""The interface of all losses: values, valid labels and outputs, and thresholds between two outputs. Also losses by name or function."""
 
 import math
 import re
@@ -19,7 +19,7 @@ _SHOWN = 3
 C = TypeVar("C", bound=type)
 _MOST_BISECTIONS = 1100  # enough for any two doubles
 _TRIED = 25
-_REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
+_REFINEMENTS = 16  # to less than a thousandth of the distance between two tried answers
 _GOLDEN = 0.6180339887498949
 
 
@@ -100,7 +100,7 @@ class Interval:
         return np.asarray(np.isfinite(array) & above & below)
 
     def check(self, values: npt.ArrayLike, what: str) -> None:
-        """Raise `InvalidInput` if some of `values` lie outside; the message names their indices, and shows no value.
+        """Raise `InvalidInput` if some of `values` lie outside; the message contains their indices, but never a value.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ REALS = Interval()
 
 @dataclass(frozen=True)
 class LossEntry:
-    """What the catalogue knows about a loss.
+    """An entry of the catalogue of losses.
 
     Parameters
     ----------
@@ -213,12 +213,13 @@ class Loss(ABC):
 
     @abstractmethod
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
-        """The loss of `output` when the truth is `label`, broadcast, in float64."""
+        """Return the loss of `output` when the true value is `label`, broadcast, in float64."""
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
         """Return the label between two outputs at which both lose the same.
 
-        Found by bisection: under Assumption 1, the larger the label, the more the lower output loses against the higher.
+        It is found by bisection: under Assumption 1, the loss of the lower output relative to the higher one increases
+        with the label.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class Loss(ABC):
         return as_float(left)
 
     def stretched(self, labels: Floats, mean: float) -> Floats | None:  # noqa: ARG002
-        """Labels on the scale where a model's errors matter alike to this loss: what `auto` designs a mechanism for.
+        """Return the labels on a scale where equal errors have equal loss. `auto` designs mechanisms on this scale.
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class Loss(ABC):
     def best_answers(self, outcomes: Floats) -> Floats:
         """Return the answer of least expected loss for each row of equally likely outcomes.
 
-        Found by trying outcomes as answers and refining the best one: the expected loss need not be convex.
+        Outcomes are tried as answers and the best one is refined, because the expected loss need not be convex.
 
         Parameters
         ----------
@@ -324,10 +325,10 @@ LossLike = str | Loss | Callable[[Floats, Floats], Floats]
 
 _GRID = 129
 _TOLERANCE = 1e-9
-_ROUNDING = 1e-14  # of the largest loss: what a formula with cancellation leaves where the loss should vanish
+_ROUNDING = 1e-14  # relative to the largest loss: rounding error where cancellation should give zero
 
-# Rows are outputs and columns are labels. Seen so, each row right of the diagonal has one of the two move away from the other:
-# the label upwards, the label downwards, the output upwards, the output downwards.
+# Rows are outputs and columns are labels. To the right of the diagonal, each view moves one of the two away from the
+# other: the label upwards, the label downwards, the output upwards, the output downwards.
 _VIEWS: tuple[Callable[[npt.NDArray[Any]], npt.NDArray[Any]], ...] = (
     lambda table: table,
     lambda table: table[::-1, ::-1],
@@ -363,12 +364,13 @@ class Custom(Loss):
 
     @property
     def name(self) -> str:
-        # Never the name of another loss: a reader of a message would take it for that one.
+        # Never the name of another loss, which a reader of a message would confuse with it.
         return f"function {self.label or getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         outputs, labels = np.broadcast_arrays(as_float(output), as_float(label))
-        # A function with np.where computes both branches everywhere, so its warnings mean nothing. The values are checked later.
+        # A function with np.where computes both branches everywhere, so its warnings are meaningless. The values are
+        # checked later.
         with np.errstate(all="ignore"):
             try:
                 value = as_float(self.function(outputs, labels))
@@ -412,7 +414,7 @@ class Custom(Loss):
         raise InvalidInput(
             f"loss {self.name!r} falls as output and label move apart: it is {table[a, b]:.9g} at output {grid[a]:.9g} and "
             f"label {grid[b]:.9g}, but {table[c, d]:.9g} at output {grid[c]:.9g} and label {grid[d]:.9g}. Randomized response "
-            "on bins is only optimal for losses that never fall so (Assumption 1)"
+            "on bins is only optimal for losses that never do this (Assumption 1)"
         )
 
 
@@ -427,7 +429,7 @@ _ELSEWHERE = {
     "gamma": "gamma-deviance mean-gamma-deviance",
     "huber(1.5)": "smooth-l1 huber-loss",
 }
-"""What other libraries call our losses."""
+"""The names of our losses in other libraries."""
 
 
 def loss_examples() -> list[str]:
@@ -463,7 +465,7 @@ def get_loss(loss: LossLike) -> Loss:
     Raises
     ------
     InvalidInput
-        If there is no loss of that name. The message suggests the nearest one.
+        If the name is unknown. The message suggests the nearest one.
 
     Examples
     --------
@@ -515,7 +517,7 @@ def _named(text: str) -> Loss:
     entry = LOSSES[name]
     if not entry.takes_number:
         if number is not None:
-            raise InvalidInput(f"loss {name!r} takes no number, got {text!r}")
+            raise InvalidInput(f"loss {name!r} does not take a number, got {text!r}")
         arguments = []
     else:
         try:

@@ -30,7 +30,7 @@ _Number = TypeVar("_Number", float, Floats)
 
 
 def log_excess(t: npt.ArrayLike) -> Floats:
-    """T − log(1 + t) for t > −1, to a relative error of a few units in the last place."""
+    """Return t − log(1 + t) for t > −1, to a relative error of a few units in the last place."""
     t = as_float(t)
     near = np.where(np.abs(t) < NEAR, t, 0.0)
     far = np.where(np.abs(t) < NEAR, 1.0, t)
@@ -39,7 +39,7 @@ def log_excess(t: npt.ArrayLike) -> Floats:
 
 
 def entropy_excess(t: npt.ArrayLike) -> Floats:
-    """(1 + t)·log(1 + t) − t for t ≥ −1, to a relative error of a few units in the last place."""
+    """Return (1 + t)·log(1 + t) − t for t ≥ −1, to a relative error of a few units in the last place."""
     t = as_float(t)
     near = np.where(np.abs(t) < NEAR, t, 0.0)
     far = np.where((np.abs(t) < NEAR) | (t <= -1), 1.0, t)
@@ -108,7 +108,7 @@ class SquaredLog(Loss):
 
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         output, label = as_float(output), as_float(label)
-        # The logarithm of the larger over the smaller loses no digits when both are large and close.
+        # The logarithm of the ratio does not lose digits when both are large and close.
         distance = np.log1p(np.abs(output - label) / (1 + np.minimum(output, label)))
         return as_float(distance * distance)
 
@@ -203,7 +203,7 @@ class Huber(DistanceLoss):
     Parameters
     ----------
     delta : float
-        The distance δ > 0 from which on the loss is linear.
+        The distance δ > 0 beyond which the loss is linear.
 
     Examples
     --------
@@ -336,7 +336,7 @@ class Gamma(Loss):
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         output, label = np.broadcast_arrays(as_float(output), as_float(label))
         t = (label - output) / output
-        # For labels far below the output, 1 + t has lost digits of the label: take the logarithm of the quotient instead.
+        # For labels far below the output, 1 + t has lost digits of the label: use the logarithm of the quotient instead.
         far = t < -0.25
         return 2 * np.where(far, t - np.log(np.where(far, label / output, 1.0)), log_excess(np.where(far, 0.0, t)))
 
@@ -349,7 +349,7 @@ class Gamma(Loss):
         return as_float(np.clip(value, low, high))
 
     def stretched(self, labels: Floats, mean: float) -> Floats:
-        # Their logarithms, since the deviance sees quotients; labels far below the mean are taken together.
+        # Their logarithms, since the deviance depends on quotients; labels far below the mean are merged.
         return as_float(np.log(labels + mean / 100))
 
     def best_answers(self, outcomes: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Mechanisms: frozen values with one small interface, and the registry that lists them.
+"""Mechanisms: immutable objects with one small interface, and the registry that lists them.
 
 `auto` chooses one for training, `decoding` turns codes into values, `proof` proves ε.
 """

@@ -1,19 +1,19 @@
 """`auto`: the mechanism and the training values for a model, from n, ε and the private prior alone.
 
-The rule. A model trained on n private values keeps the bias that its features can see and averages the rest:
+The rule. A model trained on n private values keeps the bias that is visible to its features and averages the rest:
 
     test error ≈ floor + E[(E[bias | x])²] + (CAPACITY / n)·E[Var(value | x)]
 
 `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n and visible =
-VISIBLE; its own outputs are the values to train on. For a loss other than squared the error is taken on the scale of the
-labels on which errors matter alike to that loss (`Loss.stretched`): roots for Poisson, logarithms for gamma, normal scores
-for quantiles. How a model for that loss is then trained is in `labeldp.learn.conditional`.
+VISIBLE; its own outputs are the values to train on. For a loss other than squared the error is measured on a scale of
+the labels where equal errors have equal loss (`Loss.stretched`): roots for Poisson, logarithms for gamma, normal scores
+for quantiles. `labeldp.learn.conditional` then trains a model for that loss.
 
-CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
-generated data (docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
-and assuming that features explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
-few percent. The choice is a function of public numbers and costs no privacy. The error that is predicted for the model comes from
-`labeldp.mechanisms.prediction`; the formula here is its convex simplification.
+CAPACITY and VISIBLE describe models and data and are unknown before training. They were fitted once, on generated data
+(docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom, and
+assuming that features explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
+few percent. The choice is a function of public numbers and costs no privacy. The predicted error of a model comes from
+`labeldp.mechanisms.prediction`; the formula here is a convex simplification of it.
 """
 
 import math
@@ -40,24 +40,24 @@ from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, check_loss, 
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 
 PRIOR_WITH_FEW = 4
-"""With few records n, the prior gets this number over √n: the noise scale of its counts is then √n/2, like their sampling error."""
+"""With few records n, the prior gets this number divided by √n: the noise scale of its counts is then √n/2, like their sampling error."""
 FEW_RECORDS = 3000
-"""Up to this n·min(ε, 1)², private values are drawn towards the mean of the prior so much that the prior needs more of ε. A larger
-ε does not help the prior, which only gets a small part of it."""
+"""Up to this n·min(ε, 1)², private values are so strongly shrunk towards the mean of the prior that the prior needs
+more of ε. A larger ε does not help the prior, which only gets a small part of it."""
 FEWEST_CELLS = 20
 """Fewer cells than this cause a warning for a loss other than squared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(ReprMixin):
-    """A mechanism, the training values of its codes, and the error that is predicted for a model.
+    """A mechanism, the training values of its codes, and the predicted error of a model.
 
     Attributes
     ----------
     name : str
-        Of the choice: "auto", or the alternative's.
+        The name of the choice: "auto" or an alternative.
     mechanism : FiniteMechanism
-        What randomizes the labels.
+        The mechanism that randomizes the labels.
     decoder : str
         The decoder of its training values, a name for `code_values`.
     prior : Prior
@@ -122,9 +122,9 @@ def choose(
     prior : Prior
         The distribution of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     records : int
-        How many labels the model will be trained on.
+        The number of labels that the model will be trained on.
     loss : str, Loss or callable
         The loss of the model.
     domain : Domain or (lower, upper), optional
@@ -148,7 +148,7 @@ def choose(
         mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
     except InvalidInput:
         raise
-    except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
+    except LabelDPError:  # the solver failed on this noisy prior, and drawing another one would use the labels twice
         bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
         why = "RR-on-Bins: the program had no solution"
         return Choice("auto", bins, training_decoder(bins), prior, records, why)
@@ -162,12 +162,12 @@ def choose(
 def split_for_training(request: Request) -> BudgetSplit:
     """Return the split of ε: `epsilon_for_prior` for the prior and the rest for the labels, since a design needs only a rough prior.
 
-    The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
-    is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
-    for any ε, which is the purpose of the limit.
+    The paper's √(cells/records) is too large for many cells and too small for few: knowing whether a tail is real or
+    noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁, for any ε,
+    which is the reason for the limit.
 
-    With few records the prior gets more, up to half of ε. Private values are then drawn towards the mean of the prior. A model
-    averages the noise of the labels, but it keeps the error of that mean.
+    With few records the prior gets more, up to half of ε. Private values are then shrunk towards the mean of the prior.
+    A model averages the noise of the labels, but it keeps the error of that mean.
     """
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
@@ -189,14 +189,14 @@ def coarse_advice(request: Request) -> str | None:
 
 
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
-    """The private prior of `auto` from exact counts on the request's grid.
+    """Return the private prior of `auto` from exact counts on the request's grid.
 
     Privacy: 2/scale, for replacing one label. Cells that a design cannot distinguish are counted together; then integer
-    Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
+    Laplace noise is added once. `unimodal_masses` only post-processes the noisy counts.
     """
     domain, exact_cells = request.domain, True
     if domain.count > MOST_LABELS:
-        # Labels between whole numbers may be counted in the cell next to the one that they are randomized in.
+        # Labels between whole numbers may be counted in the cell next to the one where they are randomized.
         exact_cells = domain.whole
         domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
@@ -206,7 +206,7 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
 def prior_of_counts(
     noisy: NDArray[np.int64], scale: float, domain: Domain, records: int, *, published: bool = True
 ) -> Prior:
-    """Return the prior that noisy counts on a grid make. With `published` it carries them."""
+    """Return the prior from noisy counts on a grid. With `published` it includes them."""
     counts = NoisyCounts(noisy, scale, records) if published else None
     return Prior(domain.grid, unimodal_masses(noisy, records, scale), 2 / Fraction(scale), counts)
 
@@ -232,23 +232,23 @@ MECHANISMS.add(
 def alternatives(
     prior: Prior, epsilon: Epsilon, records: int, *, domain: Domain | tuple[float, float] | None = None
 ) -> list[Choice]:
-    """What `choose` decided against and, last, its own choice.
+    """Return the alternatives to `choose` and, last, its own choice.
 
     Parameters
     ----------
     prior : Prior
         The distribution of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     records : int
-        How many labels the model will be trained on.
+        The number of labels that the model will be trained on.
     domain : Domain or (lower, upper), optional
         The public bounds of the labels.
 
     Returns
     -------
     list of Choice
-        To show bias, variance and predicted error side by side.
+        For comparing bias, variance and predicted error.
 
     Examples
     --------

@@ -31,15 +31,15 @@ from labeldp.priors import Prior
 from labeldp.sampling import ResponseTable, Table
 
 LARGEST_SCORE = 4.0
-"""Scores are clipped here: rarer labels than one in 30,000 are not worth telling apart."""
+"""Scores are clipped here: labels rarer than one in 30,000 need not be distinguished."""
 _LEAST_MASS = 1e-9
 
 MOST_EPSILON_DESIGNED = 14.0
-"""Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
+"""Beyond this e^ε is too large for the solver; a channel designed for a smaller ε is also ε-DP."""
 CAPACITY = 30.0
 """Degrees of freedom of a model, for designs. Predictions have their own, finer curve (`labeldp.mechanisms.prediction`)."""
 VISIBLE = 0.7
-"""The share of the label that features are assumed to explain, for designs."""
+"""The share of the label's variance that features are assumed to explain, for designs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class NormalScores:
 
 
 def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:
-    """Labels on the scale that `auto` designs on for a loss, strictly increasing."""
+    """Return the labels on the scale that `auto` uses for a loss, strictly increasing."""
     stretched = loss.stretched(labels, float(masses @ labels / masses.sum()))
     if stretched is labels:
         return labels
@@ -150,7 +150,7 @@ def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:
 class Unbiased(FiniteMechanism):
     """The unbiased mechanism of least loss: E[ŷ | y] = y for every label, made by `Unbiased.optimal`.
 
-    Its outputs reach outside the range of the labels. They must, or the average could not reach the ends of the range.
+    Its outputs reach outside the range of the labels. Otherwise the average could not reach the ends of the range.
 
     Privacy
     -------
@@ -183,11 +183,11 @@ class Unbiased(FiniteMechanism):
         Parameters
         ----------
         prior : Prior
-            The distribution of the labels. Unbiasedness and ε hold for all labels, also those without mass.
+            The distribution of the labels. Unbiasedness and ε hold for all labels, including labels without mass.
         epsilon : float, str, Decimal or Fraction
-            What each label costs.
+            The privacy budget of each label.
         loss : str, Loss or callable
-            What is minimised; it must be defined on all real outputs.
+            The loss to minimise. It must be defined on all real outputs.
         domain : Domain or (lower, upper), optional
             Its cells are the labels; the values of the prior by default.
         anchors : int, optional
@@ -234,7 +234,7 @@ class Unbiased(FiniteMechanism):
 
 
 def default_anchors(epsilon: float) -> int:
-    """33 anchors up to ε = 2, then 12 more for each unit of ε, at most 129: less noise hides less rounding."""
+    """Return 33 anchors up to ε = 2, then 12 more for each unit of ε, at most 129: less noise hides less rounding."""
     return round(min(129.0, max(33.0, 33.0 + 12.0 * (epsilon - 2))))
 
 
@@ -277,9 +277,10 @@ class BiasVariance(FiniteMechanism):
     model's degrees of freedom over n. At τ = 1 the criterion is the mean squared error of the labels, and RR-on-Bins is
     optimal and returned. As τ → 0 the mechanism approaches `Unbiased`. Above 1 the criterion is not convex.
 
-    With `visible` < 1, bias and variance are taken given the features, as a model sees them. For features x that explain the share `visible`
-    of the label, the criterion is E[(E[bias | x])²] + τ·E[Var(ŷ | x)]. Bias that averages out among labels that features
-    cannot distinguish is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
+    With `visible` < 1, bias and variance are conditional on the features, as for a model. For features x that explain
+    the share `visible` of the label, the criterion is E[(E[bias | x])²] + τ·E[Var(ŷ | x)]. Bias that averages out among
+    labels that features cannot distinguish is then free, which saves much variance. `visible` = 1 means the bias and
+    variance at each label.
 
     Privacy
     -------
@@ -313,14 +314,14 @@ class BiasVariance(FiniteMechanism):
         prior : Prior
             The distribution of the labels.
         epsilon : float, str, Decimal or Fraction
-            What each label costs.
+            The privacy budget of each label.
         tau : float
             The weight of variance against squared bias, above 0 and at most 1.
         visible : float
-            The share of the label that features are taken to explain, above 0 and at most 1.
+            The share of the label's variance that features are assumed to explain, above 0 and at most 1.
         loss : str, Loss or callable
-            The loss of the model. The criterion is taken on the scale of the labels on which errors matter alike to it,
-            `Loss.stretched`; for squared loss that is the labels themselves.
+            The loss of the model. The criterion is measured on the scale `Loss.stretched`, where equal errors have
+            equal loss; for squared loss that is the labels themselves.
         domain : Domain or (lower, upper), optional
             Its cells are the labels, at most 2,001; the values of the prior by default.
         anchors : int, optional
@@ -358,9 +359,9 @@ class BiasVariance(FiniteMechanism):
         mixing = chosen.mixing
         masses = chosen.masses(weights)
         joint = visible_bias_matrix(weights, float(visible))
-        # Nothing depends on where zero is; from the first label on, large numbers do not cancel.
+        # The result does not depend on the zero point. Measuring from the first label avoids cancellation of large numbers.
         zero = scale[0]
-        # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
+        # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)), without the terms that do not depend on b.
         columns = bias_variance_channel(
             chosen.values - zero,
             masses,
@@ -371,7 +372,7 @@ class BiasVariance(FiniteMechanism):
         )
         inner, outputs = integer_channel(columns, budget, masses)
         outputs = outputs + zero
-        if scale is not cells.labels:  # from the scale of the design back to labels
+        if scale is not cells.labels:  # convert from the scale of the design to labels
             matrix = mixing @ inner.probabilities()
             outputs = best_values(matrix, joint, weights, tau, cells.labels)
         return cls(encoder=cells.encoder, table=chosen.table(inner), outputs=outputs, **facts)
@@ -383,7 +384,7 @@ class BiasVariance(FiniteMechanism):
 
     @property
     def visible(self) -> float:
-        """The share of the label that features are taken to explain; 1 for pointwise bias."""
+        """The share of the label's variance that features are assumed to explain; 1 for pointwise bias."""
         return self.parameter("visible")
 
 
@@ -393,7 +394,7 @@ def visible_bias_and_variance(
     """Return the two terms of the criterion, E[(E[bias | x])²] and E[Var(value | x)], for training on `values[code]`."""
     held = prior.masses > 0
     labels, masses = prior.values[held], prior.masses[held]
-    center = float(masses @ labels)  # nothing depends on where zero is, but large numbers would cancel
+    center = float(masses @ labels)  # the result does not depend on the zero point, but large numbers would cancel
     means, variances = mechanism.conditional_moments(labels, values)
     means, bias = means - center, means - labels
     joint = visible_bias_matrix(masses, visible)

@@ -1,8 +1,8 @@
-"""Float mechanisms on the real line, for comparison only: what they share.
+"""Float mechanisms on the real line, for comparison only.
 
-Floats leak (Mironov 2012): the low bits of a noisy float can tell which label it came from. These mechanisms exist to
-compare with the literature and draw from NumPy's generator; releases refuse them.
-Expectations are integrals, done by Gauss-Legendre quadrature between the points where a density or a loss bends.
+Floats leak (Mironov 2012): the low bits of a noisy float can reveal its label. These mechanisms exist for comparison
+with the literature and draw from NumPy's generator. They cannot be released. Expectations are integrals, computed by
+Gauss-Legendre quadrature between the points where a density or a loss has a kink.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NODES = 20
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _WIDTH = 1e-6
-"""Golden sections end when the minimum is known to this."""
+"""The tolerance of golden-section search."""
 
 
 class ContinuousMechanism(Mechanism):
-    """A mechanism with a density on an interval and, where it clips, masses at the interval's ends.
+    """A mechanism with a density on an interval and, if it clips, masses at the interval's ends.
 
-    `outputs` holds the two ends of the range of outputs, infinite where nothing is clipped.
+    `outputs` are the two ends of the range of outputs, infinite if outputs are not clipped.
     """
 
     exact: ClassVar[bool] = False
@@ -56,7 +56,7 @@ class ContinuousMechanism(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """How far two labels can be apart."""
+        """The largest distance between two labels."""
         return self.domain.upper - self.domain.lower
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Any = None) -> Floats:
@@ -67,9 +67,9 @@ class ContinuousMechanism(Mechanism):
         labels : array-like
             The labels.
         ids : None
-            Not for float mechanisms.
+            Not supported by float mechanisms.
         randomness : numpy Generator, optional
-            A fresh one by default.
+            A new one by default.
 
         Returns
         -------
@@ -93,7 +93,9 @@ class ContinuousMechanism(Mechanism):
             return np.full(points.shape, math.inf)
         measure.valid_outputs.check(self.outputs[np.isfinite(self.outputs)], "outputs")
         nodes, weights = self._quadrature(points, _kinks(measure))
-        losses = np.where(weights > 0, measure(nodes, points[:, None]), 0.0)  # infinite at a chance of 0 is 0
+        losses = np.where(
+            weights > 0, measure(nodes, points[:, None]), 0.0
+        )  # infinity times a probability of 0 counts as 0
         return np.asarray((weights * losses).sum(axis=1))
 
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
@@ -106,7 +108,7 @@ class ContinuousMechanism(Mechanism):
 
     @abstractmethod
     def _density(self, noise: Floats) -> Floats:
-        """Of ŷ − y, before clipping."""
+        """Return the density of ŷ − y, before clipping."""
 
     @abstractmethod
     def _tail(self, distance: Floats) -> Floats:
@@ -114,19 +116,19 @@ class ContinuousMechanism(Mechanism):
 
     @abstractmethod
     def _breaks(self, reach: float) -> Floats:
-        """Where the density bends or jumps, from 0 to `reach`; between them it is smooth."""
+        """Return the points from 0 to `reach` where the density has a kink or a jump. It is smooth between them."""
 
     @abstractmethod
     def _reach(self) -> float:
-        """Noise beyond this does not count in double precision."""
+        """Return the distance beyond which noise is negligible in double precision."""
 
     def _quadrature(self, values: Floats, kinks: Floats) -> tuple[Floats, Floats]:
-        """Output nodes and probability weights, a row for each label; rows of weights sum to one."""
+        """Return output nodes and probability weights, one row per label; rows of weights sum to one."""
         low = self.domain.lower - values if self.clip else np.full(values.shape, -self._reach())
         high = self.domain.upper - values if self.clip else np.full(values.shape, self._reach())
         reach = self.sensitivity if self.clip else self._reach()
         side = np.concatenate([self._breaks(reach), kinks])
-        side = side[side < reach]  # no label has noise beyond
+        side = side[side < reach]  # noise does not reach further for any label
         breaks = np.unique(np.concatenate([-side, side]))
         edges = np.clip(breaks[None, :], low[:, None], high[:, None])
         edges = np.concatenate([low[:, None], edges, high[:, None]], axis=1)
@@ -139,7 +141,7 @@ class ContinuousMechanism(Mechanism):
         if self.clip:
             ends = np.broadcast_to(self.outputs, (values.size, 2))
             tails = np.stack([self._tail(-low), self._tail(high)], axis=1)
-            outputs = np.clip(outputs, *self.outputs)  # a label plus noise may round to something beyond them
+            outputs = np.clip(outputs, *self.outputs)  # rounding may move a label plus noise out of range
             outputs, mass = np.concatenate([outputs, ends], axis=1), np.concatenate([mass, tails], axis=1)
         return outputs, mass / mass.sum(axis=1, keepdims=True)
 
@@ -173,7 +175,7 @@ class ContinuousMechanism(Mechanism):
 
 
 def _kinks(loss: Loss) -> Floats:
-    """Distances from the label where the loss bends, besides the label itself."""
+    """Return the distances from the label where the loss has a kink, apart from the label itself."""
     return np.asarray([loss.structure.delta] if isinstance(loss.structure, HuberDistance) else [], np.float64)
 
 
@@ -202,9 +204,9 @@ class Laplace(ContinuousMechanism):
     domain : Domain or (lower, upper)
         The public bounds of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label would cost.
+        The nominal privacy budget of each label.
     clip : bool
-        Whether outputs are clipped into the bounds, as in the paper.
+        Whether to clip outputs into the bounds, as in the paper.
 
     Examples
     --------
@@ -257,7 +259,7 @@ class ContinuousExponential(Laplace):
     domain : Domain or (lower, upper)
         The public bounds of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label would cost.
+        The nominal privacy budget of each label.
 
     Examples
     --------
@@ -271,14 +273,14 @@ class ContinuousExponential(Laplace):
 
     @property
     def scale(self) -> float:
-        """Twice that of Laplace noise: the normalising constant depends on the label and costs as much again."""
+        """The scale: twice that of Laplace noise, because the normalising constant depends on the label and doubles the cost."""
         return 2 * super().scale
 
     def _parameters(self) -> dict[str, object]:
         return {}
 
     def _tail(self, distance: Floats) -> Floats:
-        return np.zeros_like(distance)  # nothing falls outside: the density is conditioned on the bounds
+        return np.zeros_like(distance)  # the density is conditioned on the bounds
 
     def _sample(self, labels: Floats, generator: np.random.Generator) -> Floats:
         below = -np.expm1(-(labels - self.domain.lower) / self.scale) / 2
@@ -307,11 +309,11 @@ class Staircase(ContinuousMechanism):
     domain : Domain or (lower, upper)
         The public bounds of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label would cost.
+        The nominal privacy budget of each label.
     gamma : float, optional
         The share of the first step, in (0, 1]. By default the one that minimises the variance of the noise.
     clip : bool
-        Whether outputs are clipped into the bounds, as in the paper.
+        Whether to clip outputs into the bounds, as in the paper.
 
     Examples
     --------
@@ -351,9 +353,9 @@ class Staircase(ContinuousMechanism):
         prior : Prior
             The distribution of the labels.
         epsilon : float, str, Decimal or Fraction
-            What each label would cost.
+            The nominal privacy budget of each label.
         loss : str, Loss or callable
-            What is minimised.
+            The loss to minimise.
         domain : Domain or (lower, upper), optional
             The public bounds of the labels; the prior's range by default.
 
@@ -386,7 +388,7 @@ class Staircase(ContinuousMechanism):
         return self._height * self._powers(periods + (place >= self.gamma))
 
     def _powers(self, exponents: NDArray[np.intp]) -> Floats:
-        """e^(−ε·k) for each of some whole k. Where few of them differ, a table is faster."""
+        """Return e^(−ε·k) for each integer k. If few of them differ, a table is faster."""
         most = int(exponents.max(initial=0))
         if most > exponents.size:
             return np.power(self._step, exponents, dtype=np.float64)
@@ -436,9 +438,10 @@ def _least_variance(epsilon: float) -> float:
 
 
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one minimum between two bounds has it, by golden sections.
+    """Return the minimiser of a unimodal function between two bounds, by golden-section search.
 
-    `scipy.optimize.minimize_scalar` gives the same, and a test compares them. Its import takes longer than all searches of `compare`.
+    `scipy.optimize.minimize_scalar` gives the same result, and a test compares them. Its import takes longer than all
+    searches of `compare`.
     """
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = cost(left), cost(right)

@@ -1,11 +1,12 @@
-"""Decoders: numbers for codes, computed from the public mechanism alone, which spends no privacy.
+"""Decoders: numbers for codes, computed only from the public mechanism, at no privacy cost.
 
 - `code_values`: values to train on.
 - `posterior_means`: the best guess of the label behind each code, given the prior.
-- `refined_means`: the same for each record, starting from what a model predicts for it.
+- `refined_means`: the same for each record, starting from a model's prediction for it.
 
 Posterior means estimate single labels best and train models worst, because they carry the prior's bias. Refined means
-repair much of that for a message of RR-on-Bins, and add nothing to what `auto` sends. docs/concepts/beyond-the-paper.md has figures.
+correct much of that for a message of RR-on-Bins, but do not improve on the values of `auto`. See
+docs/concepts/beyond-the-paper.md for figures.
 """
 
 from collections.abc import Callable
@@ -40,27 +41,27 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
     Parameters
     ----------
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     decoder : {"auto", "bins", "debiased", "positive"}
-        - `auto`: what a model should train on. These are the outputs of mechanisms that are designed for training, and
-          the `debiased` values of RR-on-Bins for a loss that a mean minimises.
+        - `auto`: the values to train on. These are the outputs of mechanisms that are designed for training, and the
+          `debiased` values of RR-on-Bins for a loss that a mean minimises.
         - `bins`: the mechanism's own outputs. For RR-on-Bins they are best for the error of the labels and biased towards
           the middle.
-        - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
-          middle. They reach outside the label range and may be negative.
-        - `positive`: the debiased values, drawn towards the prior mean m by one factor s ≤ 1 until all are positive:
-          m + s·(t − m). For losses with a logarithm (Poisson, gamma). The overall mean is kept, and the differences
+        - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not biased
+          towards the middle. They reach outside the label range and may be negative.
+        - `positive`: the debiased values, shrunk towards the prior mean m by one factor s ≤ 1 until all are positive: m
+          + s·(t − m). For losses with a logarithm (Poisson, gamma). The overall mean is kept, and the differences
           between labels shrink by s.
 
     Returns
     -------
     array of float64
-        One number a code; index it with codes.
+        One number per code; index it with codes.
 
     Raises
     ------
     InvalidInput
-        If there is no such decoder, or the mechanism has no such values.
+        If the decoder is unknown, or not available for the mechanism.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
 
 
 def training_decoder(mechanism: FiniteMechanism) -> str:
-    """Return the decoder that `auto` means: the registry's, but `debiased` only where a mean minimises the loss."""
+    """Return the decoder for `auto`: the registry's, but `debiased` only if a mean minimises the loss."""
     entry = MECHANISMS[mechanism.kind]
     loss = None if mechanism.loss is None else LOSSES.get(mechanism.loss)
     seeks_mean = mechanism.loss is None or (loss is not None and loss.seeks_mean)
@@ -94,16 +95,17 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
 def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:
     """Return values for codes from which a model on `records` records learns a function of the label best.
 
-    This is for any mechanism with a prior, also one designed for another purpose; see `labeldp.design.channels.best_values`.
+    This works for any mechanism with a prior, also one designed for another purpose; see
+    `labeldp.design.channels.best_values`.
 
     Parameters
     ----------
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     functions : callable
-        From an array of labels to the function at each of them; several functions are several columns.
+        Maps an array of labels to the function at each of them; several functions are several columns.
     records : int
-        How many private labels the model is trained on.
+        The number of private labels that the model is trained on.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
     Raises
     ------
     InvalidInput
-        If the mechanism carries no prior.
+        If the mechanism does not include a prior.
 
     Examples
     --------
@@ -137,20 +139,20 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
 
 
 def prior_of(mechanism: FiniteMechanism) -> Prior:
-    """Return the mechanism's prior; an error where it carries none."""
+    """Return the mechanism's prior. Raise `InvalidInput` if it does not include one."""
     if mechanism.prior is None:
         raise InvalidInput(
-            f"this needs to know how the labels are distributed, and the mechanism {mechanism.kind} carries no prior. Use "
+            f"this needs the distribution of the labels, and the mechanism {mechanism.kind} carries no prior. Use "
             "squared loss, or release the labels with the mechanism auto"
         )
     return mechanism.prior
 
 
 def debiased_values(mechanism: FiniteMechanism) -> Floats:
-    """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
+    """Return values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
 
-    For randomized response and for windows there is a formula, `WindowTable.debiased`. For any
-    other table the equations are solved, with the least variance where several solutions exist.
+    Randomized response and windows have a formula, `WindowTable.debiased`. For any other table the equations are
+    solved, with the least variance if several solutions exist.
     """
     table = mechanism.table
     means = symbol_means(mechanism)
@@ -166,7 +168,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def positive_values(mechanism: FiniteMechanism) -> Floats:
-    """Return the debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
+    """Return the debiased values, shrunk towards the prior mean until the smallest is a hundredth of that mean."""
     values = debiased_values(mechanism)
     prior = mechanism.prior
     if prior is None or prior.values[0] < 0 or prior.mean <= 0:
@@ -181,7 +183,7 @@ def positive_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def symbol_means(mechanism: FiniteMechanism) -> Floats:
-    """Return the prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
+    """Return the prior mean of the labels that share a symbol, or one of these labels if their mass is zero."""
     prior = mechanism.prior
     encoder = mechanism.encoder
     if prior is None:
@@ -224,14 +226,14 @@ def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> F
     Parameters
     ----------
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     prior : Prior, optional
         The distribution of the labels; the mechanism's own by default.
 
     Returns
     -------
     array of float64
-        One guess a code.
+        One guess per code.
 
     Examples
     --------
@@ -253,23 +255,23 @@ def refined_means(
 ) -> Floats:
     """Return E[label | code, prediction] for each record, to train on once more: one step of the idea behind ALIBI.
 
-    What is known about a record's label before its code is seen is the prior, tilted so that its mean is the prediction.
+    Before its code is seen, a record's label has the prior distribution, tilted so that its mean is the prediction.
 
     Parameters
     ----------
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     codes : array of uint32
         The record's codes.
     predictions : array of float64
-        What a first model predicts; clipped into the range of the labels.
+        The predictions of a first model, clipped into the range of the labels.
     prior : Prior, optional
         The distribution of the labels; the mechanism's own by default.
 
     Returns
     -------
     array of float64
-        One guess a record.
+        One guess per record.
 
     Examples
     --------
@@ -303,6 +305,6 @@ def refined_means(
 
 
 def indicator_values(mechanism: FiniteMechanism) -> Floats:
-    """For each code of randomized classes, unbiased estimates of whether the label is of each class: the inverse of P[code | class]."""
+    """Return, for each code of randomized classes, unbiased estimates of the class indicators: the inverse of P[code | class]."""
     channel = mechanism.matrix(mechanism.outputs)
     return solve(channel, np.eye(len(channel)))

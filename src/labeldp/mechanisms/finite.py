@@ -29,22 +29,22 @@ from labeldp.sampling.randomness import source_of
 CHUNK = 1 << 18
 MATRIX_CELLS = 20_000_000
 Parameters = tuple[tuple[str, float], ...]
-"""Numbers that a mechanism was made with, by name."""
+"""Parameters of a mechanism, by name."""
 AUTO = "auto"
 """The name of the rule that chooses a mechanism for training a model (`labeldp.mechanisms.auto`)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FiniteMechanism(Mechanism):
-    """A mechanism with finitely many outputs whose every probability is an integer over 2^64.
+    """A mechanism with finitely many outputs whose probabilities are all integers over 2^64.
 
-    Building one proves ε for its table in rational arithmetic (`labeldp.mechanisms.verify`) and refuses it otherwise, so an
-    object of this class is a proof. It is immutable.
+    The constructor proves ε for the table in rational arithmetic (`labeldp.mechanisms.verify`) and raises an error
+    otherwise, so every object of this class is proven. It is immutable.
 
     Attributes
     ----------
     encoder : Encoder
-        From a label to the symbol that its private version depends on.
+        Maps a label to the symbol that its private version depends on.
     table : Table
         The distribution over codes for each symbol, in integers.
     outputs : array
@@ -52,9 +52,9 @@ class FiniteMechanism(Mechanism):
     epsilon_exact : Fraction
         The ε of one label.
     domain, prior, loss : optional
-        What it was designed for.
+        The domain, prior and loss that it was designed for.
     parameters : tuple of pairs
-        Numbers that it was made with, by name.
+        Its parameters, by name.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class FiniteMechanism(Mechanism):
     def from_parts(cls, **parts: Any) -> Self:
         """Make a mechanism from its parts, which are the attributes of `FiniteMechanism`. ε is proven for them.
 
-        Subclasses have constructors that design the parts. A stored mechanism is made here, so that nothing is designed again.
+        Subclasses have constructors that design the parts. A stored mechanism is made here, without a new design.
 
         Parameters
         ----------
@@ -109,12 +109,12 @@ class FiniteMechanism(Mechanism):
         return made
 
     def parameter(self, name: str) -> float:
-        """One of the numbers that it was made with.
+        """Return one of the parameters.
 
         Parameters
         ----------
         name : str
-            For instance "tau".
+            The name, for instance "tau".
 
         Returns
         -------
@@ -123,15 +123,15 @@ class FiniteMechanism(Mechanism):
         return dict(self.parameters)[name]
 
     def codes(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> NDArray[np.uint32]:
-        """Draw the number of an output for each label; `outputs[codes]` are the private labels.
+        """Draw an output code for each label; `outputs[codes]` are the private labels.
 
         Parameters
         ----------
         labels : array-like
-            The true labels. If the domain has a unit, durations are read in it, and plain numbers are taken to be in it. Labels
-            outside the domain are moved to its bounds, as `Domain.check` does it.
+            The true labels. If the domain has a unit, durations are converted to it, and plain numbers are assumed to
+            be in it. Labels outside the domain are moved to its bounds, as in `Domain.check`.
         ids : array-like, optional
-            One id a record, all different, for `KeyedRandomness`.
+            One id per record, all different, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
             `OsEntropy`, the default, draws fresh words in every call. `KeyedRandomness` gives a record the same draw every time.
 
@@ -155,7 +155,7 @@ class FiniteMechanism(Mechanism):
         return result
 
     def draw(self, labels: Floats, source: Randomness, records: IdDigests | None) -> NDArray[np.uint32]:
-        """Draw one chunk of `codes` for records that are identified already: what streaming engines call.
+        """Draw one chunk of `codes` for records that are already identified, for streaming engines.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class FiniteMechanism(Mechanism):
         source : Randomness
             Where the random bits come from.
         records : IdDigests or None
-            What `source.identify` made of the ids.
+            The result of `source.identify`.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class FiniteMechanism(Mechanism):
         Returns
         -------
         array of float64
-            One row a label; rows sum to one.
+            One row per label; rows sum to one.
         """
         points = label_array(values, "values")
         if points.size * self.outputs.size > MATRIX_CELLS:
@@ -221,7 +221,7 @@ class FiniteMechanism(Mechanism):
         return np.broadcast_to(self.outputs, (values.size, self.outputs.size)), self.matrix(values)
 
     def conditional_moments(self, values: Floats, decoded: Floats | None = None) -> tuple[Floats, Floats]:
-        """Mean and variance of ŷ given each label, from the integer table.
+        """Return the mean and variance of ŷ given each label, from the integer table.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class FiniteMechanism(Mechanism):
         return np.concatenate(means), np.concatenate(variances)
 
     def _rows(self, values: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Values and their probability rows, in pieces of bounded size."""
+        """Yield values and their probability rows, in pieces of bounded size."""
         points = np.atleast_1d(number_array(values, "values"))
         step = max(1, (1 << 22) // self.outputs.size)
         for start in range(0, points.size, step):
@@ -251,7 +251,7 @@ class FiniteMechanism(Mechanism):
             yield part, self.table.probabilities(self.encoder.encode(part))
 
     def without_counts(self) -> Self:
-        """Return the same mechanism with a prior that carries no noisy counts, for labels that were not counted.
+        """Return the same mechanism with a prior without noisy counts, for labels that were not counted.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class FiniteMechanism(Mechanism):
 
     @cached_property
     def digest_bytes(self) -> bytes:
-        """SHA-256 of exactly what decides a draw: the encoder's numbers, the outputs and the integer weights."""
+        """SHA-256 of everything that determines a draw: the encoder's numbers, the outputs and the integer weights."""
         state = hashlib.sha256(b"labeldp mechanism 1")
         for part in (self.encoder.canonical(), self.outputs.astype("<f8").tobytes(), self.table.canonical()):
             state.update(len(part).to_bytes(8, "little"))
@@ -328,7 +328,7 @@ class FiniteMechanism(Mechanism):
         return verify(self)
 
     def output_chances(self, prior: Prior) -> Floats:
-        """Return how often each output is drawn for labels from a prior.
+        """Return the probability of each output for labels from a prior.
 
         Parameters
         ----------
@@ -385,12 +385,12 @@ def _few(values: Floats) -> str:
 
 
 def releasable(name: str) -> Entry:
-    """Return the catalogue's entry of a mechanism that may be released.
+    """Return the catalogue entry of a mechanism that may be released.
 
     Raises
     ------
     InvalidInput
-        If there is no such mechanism.
+        If the mechanism is unknown.
     PrivacyRefused
         If it is a float mechanism, which is for comparison only.
     """
@@ -406,7 +406,7 @@ def releasable(name: str) -> Entry:
 
 
 def design(name: str, request: Request) -> FiniteMechanism:
-    """Return the exact mechanism of that name, made for the request."""
+    """Make the exact mechanism of that name for the request."""
     entry = releasable(name)
     if entry.needs_prior and request.prior is None:
         raise InvalidInput(f"{name} is designed for a prior: give one (prior=…, on the command line --prior FILE)")

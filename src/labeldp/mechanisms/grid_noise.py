@@ -25,7 +25,7 @@ _MOST_ENTRIES = 1 << 22
 _MOST_PAIRS = 1 << 28
 """The most pairs of a label and a noise for which `DiscreteStaircase.optimal` computes a loss, some seconds of work."""
 EXPONENTIAL_CELLS = 4472
-"""A larger table would have more entries than `WeightTable` takes."""
+"""A larger table would have more entries than `WeightTable` allows."""
 
 
 @mechanism(
@@ -41,12 +41,12 @@ class DiscreteLaplace(FiniteMechanism):
     Parameters
     ----------
     domain : Domain or (lower, upper)
-        The public bounds and the grid of cells; 1,001 cells where none are given.
+        The public bounds and the grid of cells; 1,001 cells by default.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     window : int
-        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
-        falls outside goes to the window's ends, which costs no privacy.
+        The number of extra cells on either side of the range. The default, 0, clips into the range as in the paper.
+        Clamping noise to the ends of the window costs no privacy.
 
     Privacy
     -------
@@ -92,23 +92,23 @@ def window_values(domain: Domain, window: int) -> Floats:
     colour="#4d56cb",
 )
 class DiscreteStaircase(FiniteMechanism):
-    """The discrete staircase mechanism: noise with mass at one height for `r` cells, e^−ε of it for the rest of Δ, and on.
+    """The discrete staircase mechanism: the mass of the noise is constant for `r` cells, e^−ε times that for the rest of Δ, and so on.
 
     `DiscreteStaircase.optimal` finds the `r` of least expected loss under a prior.
 
     Parameters
     ----------
     domain : Domain or (lower, upper)
-        The public bounds and the grid of cells; 1,001 cells where none are given.
+        The public bounds and the grid of cells; 1,001 cells by default.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     r : int, optional
-        The length of the first step in cells. By default the one that minimises the expected loss of the noise.
+        The length of the first step in cells. By default the length that minimises the expected loss of the noise.
     loss : str, Loss or callable
         The loss for the default `r`; a loss of the distance, such as squared or absolute.
     window : int
-        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
-        falls outside goes to the window's ends, which costs no privacy.
+        The number of extra cells on either side of the range. The default, 0, clips into the range as in the paper.
+        Clamping noise to the ends of the window costs no privacy.
 
     Privacy
     -------
@@ -154,13 +154,13 @@ class DiscreteStaircase(FiniteMechanism):
         prior : Prior
             The distribution of the labels.
         epsilon : float, str, Decimal or Fraction
-            What each label costs.
+            The privacy budget of each label.
         loss : str, Loss or callable
-            What is minimised.
+            The loss to minimise.
         domain : Domain or (lower, upper)
-            The public bounds and the grid of cells; 1,001 cells where none are given.
+            The public bounds and the grid of cells; 1,001 cells by default.
         window : int
-            Cells of room on either side of the range.
+            The number of extra cells on either side of the range.
 
         Returns
         -------
@@ -193,10 +193,10 @@ def _made(request: Request) -> DiscreteStaircase:
 
 
 def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -> Floats:
-    """Return E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
+    """Return E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, where ŷ is the cell of y. Noise 0 counts once.
 
-    The last is that of all noise that leaves the window from every cell. If there are more than `_MOST_PAIRS` pairs of a label
-    and a noise, quantiles of the prior replace it: a million cells would take hours.
+    The last value is for all noise that leaves the window from every cell. With more than `_MOST_PAIRS` pairs of a
+    label and a noise, quantiles of the prior replace it: a million cells would take hours.
     """
     measure, held = get_loss(loss), prior.masses > 0
     labels, masses, outputs = prior.values[held], prior.masses[held], window_values(frame, window)
@@ -223,12 +223,12 @@ def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
     """Return the argmin over r of E[ℓ(t, 0)], noise t measured in cells, from running sums over enough flights of the stairs."""
     measure = get_loss(loss)
     if not measure.valid_outputs.contains(-1.0):
-        measure = get_loss("squared")  # a loss of positive outputs says nothing of signed noise
+        measure = get_loss("squared")  # a loss of positive outputs is not defined for signed noise
     flights = min(math.ceil(40 / epsilon) + 1, max(2, 4_000_000 // span))
     distance = np.arange(flights * span, dtype=np.float64)
     cost = (measure(distance, 0.0) + measure(-distance, 0.0)).reshape(flights, span)
     mass = np.full((flights, span), 2.0)
-    mass[0, 0] = 1.0  # zero has no sign
+    mass[0, 0] = 1.0  # zero counts once
     cost[0, 0] /= 2
     decay = np.exp(-epsilon * np.arange(flights))[:, None]
     low = math.exp(-epsilon)
@@ -245,16 +245,16 @@ def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
     colour="#e97498",
 )
 class Exponential(FiniteMechanism):
-    """The exponential mechanism on a grid: takes cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.
+    """The exponential mechanism on a grid: returns cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.
 
     Half of ε pays for the score and half for the normalising constant, which depends on the label.
 
     Parameters
     ----------
     domain : Domain or (lower, upper)
-        The public bounds and the grid of at most 4,472 cells; 1,001 cells where none are given.
+        The public bounds and the grid of at most 4,472 cells; 1,001 cells by default.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
 
     Privacy
     -------

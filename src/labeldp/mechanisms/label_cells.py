@@ -15,11 +15,11 @@ from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 
 DEFAULT_CELLS = 1001
-"""Cells of a domain that is given without a grid."""
+"""The number of cells of a domain without a grid."""
 MOST_LABELS = 2_001
-"""The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
+"""The criterion is a matrix over all pairs of labels: beyond this size it takes minutes and gigabytes, and gains nothing."""
 DESIGN_CELLS = 1001
-"""Cells of a design whose domain has more labels than a design can distinguish."""
+"""The number of cells in a design whose domain has too many labels."""
 
 
 def gridded(domain: Domain | tuple[float, float]) -> Domain:
@@ -59,7 +59,7 @@ def even_grid(prior: Prior, domain: Domain | tuple[float, float] | None = None) 
     """
     values = prior.values
     if domain is None and values.size < 2:
-        raise InvalidInput("a prior with one value has no grid: give a domain, for example domain=(0, 400)")
+        raise InvalidInput("a prior with one value does not define a grid: give a domain, for example domain=(0, 400)")
     frame = Domain(float(values[0]), float(values[-1])) if domain is None else Domain.of(domain)
     if frame.cells is not None:
         return frame
@@ -72,8 +72,8 @@ def even_grid(prior: Prior, domain: Domain | tuple[float, float] | None = None) 
 def merged_prior(prior: Prior, most: int) -> tuple[Prior, NDArray[np.intp]]:
     """Return the prior on at most `most` labels, and the new index of each label that has mass.
 
-    Neighbours are merged at their mean, so that no group holds much mass or spans much of the range. The first and the last label
-    stay, since they bound the range.
+    Neighbours are merged at their mean, so that no group has much mass or spans much of the range. The first and the
+    last label stay, because they bound the range.
     """
     held = prior.masses > 0
     values, masses = prior.values[held], prior.masses[held]
@@ -88,9 +88,9 @@ def merged_prior(prior: Prior, most: int) -> tuple[Prior, NDArray[np.intp]]:
 
 
 def coarse_prior(prior: Prior, domain: Domain | tuple[float, float] | None = None) -> tuple[Prior, Domain | None]:
-    """Return prior and domain as they are, or on 1,001 cells where they have more labels than a design can distinguish.
+    """Return prior and domain, moved to 1,001 cells if they have more labels than a design can distinguish.
 
-    Rounding to a thousandth of the range is far below the noise of any ε that protects.
+    Rounding to a thousandth of the range is far below the noise at any ε that protects labels.
     """
     expect_prior(prior)
     frame = Domain.of(domain) if domain is not None else None

@@ -1,4 +1,4 @@
-"""What every mechanism can do, and how labels are encoded as symbols."""
+"""The interface of all mechanisms, and the encoding of labels as symbols."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Symbols = NDArray[np.uint32]
 LARGEST_OUTPUT = 1e150
-"""No output and no threshold lies beyond this, so that its square is finite."""
+"""The limit on outputs and thresholds, so that their squares are finite."""
 
 FORMAT = "labeldp-mechanism"
 FORMAT_VERSION = 1
@@ -36,9 +36,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Interval j holds the labels above j of the sorted thresholds; a label on a threshold goes below it.
+    """An encoder by intervals: interval j contains the labels above exactly j thresholds. A label on a threshold is below it.
 
-    The symbol is the interval's number, or what `symbol_of` says for that interval.
+    The symbol is the index of the interval, or its entry in `symbol_of`.
     """
 
     thresholds: Floats
@@ -64,7 +64,7 @@ class Thresholds:
         return intervals if self.symbol_of is None else self.symbol_of[intervals]
 
     def representatives(self) -> Floats:
-        """One label for each interval: its upper threshold, and something above the last."""
+        """Return one label for each interval: its upper threshold, and a label above the last threshold."""
         last = self.thresholds[-1] if self.thresholds.size else 0.0
         return np.append(self.thresholds, last + max(1.0, abs(last)))
 
@@ -81,7 +81,7 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The number of the nearest cell of a public grid."""
+    """An encoder by the index of the nearest cell of a public grid."""
 
     domain: Domain
 
@@ -93,7 +93,7 @@ class Grid:
         return self.domain.cell(labels)
 
     def representatives(self) -> Floats:
-        """One label for each cell."""
+        """Return one label for each cell."""
         return self.domain.grid
 
     def canonical(self) -> bytes:
@@ -118,10 +118,10 @@ def encoder_from_json(record: dict[str, Any]) -> Encoder:
 
 
 class Mechanism(ReprMixin, ABC):
-    """A randomizer of single labels: a frozen value without labels, keys or randomness.
+    """A randomizer of single labels: an immutable object without labels, keys or randomness.
 
-    `exact` mechanisms decide every output by integers and may be released. The others are float mechanisms for
-    comparison, and releases refuse them.
+    `exact` mechanisms draw every output by integers and may be released. The others are float mechanisms for comparison
+    and cannot be released.
 
     Attributes
     ----------
@@ -132,9 +132,9 @@ class Mechanism(ReprMixin, ABC):
     epsilon_exact : Fraction
         The ε of one label.
     domain : Domain or None
-        The public bounds of the labels, where it knows them.
+        The public bounds of the labels, if known.
     outputs : array
-        The private labels that it gives, in the order of their codes.
+        The private labels, in the order of their codes.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Mechanism(ReprMixin, ABC):
         labels : array-like
             The true labels.
         ids : array-like, optional
-            One id a record, for `KeyedRandomness`.
+            One id per record, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
             Where the random bits come from; the operating system by default.
 
@@ -180,7 +180,7 @@ class Mechanism(ReprMixin, ABC):
 
     @abstractmethod
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """Return E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
+        """Return E[ℓ(ŷ, y) | y] for each label, computed from the probabilities, not sampled.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Mechanism(ReprMixin, ABC):
         Returns
         -------
         outputs, probabilities : arrays of float64
-            One row a label.
+            One row per label.
         """
 
     def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
@@ -293,7 +293,7 @@ class Mechanism(ReprMixin, ABC):
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
 
     def _header(self) -> dict[str, Any]:
-        """What the descriptions of all mechanisms begin with."""
+        """Return the fields at the beginning of every mechanism's description."""
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -321,8 +321,8 @@ class Mechanism(ReprMixin, ABC):
     def from_json(cls, text: str) -> Self:
         """Return the mechanism that `to_json` described.
 
-        `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` refuses mechanisms for
-        comparison only.
+        `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` rejects
+        mechanisms that are for comparison only.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class Mechanism(ReprMixin, ABC):
 
     @classmethod
     def from_description(cls, record: Any) -> Self:
-        """Return the mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
+        """Return the mechanism from its parsed description. Most callers need `from_json`.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ def plot_mechanism(mechanism: Any, prior: Prior | None, view: str, ax: Axes | No
     name = f"{type(mechanism).__name__}, ε = {mechanism.epsilon:.4g}"
     if view == "bins":
         if not mechanism.exact:
-            raise InvalidInput(f"{mechanism.kind} has no bins: use view='joint'")
+            raise InvalidInput(f"{mechanism.kind} does not have bins: use view='joint'")
         entry = MECHANISMS.get(mechanism.kind)
         return plots.bins(
             mechanism.outputs,

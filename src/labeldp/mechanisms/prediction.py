@@ -1,21 +1,22 @@
-"""The predicted test error of a model, from public numbers alone: the only such prediction in labeldp.
+"""The predicted test error of a model, from public numbers only: the only such prediction in labeldp.
 
 `advise`, `compare`, `explore`, `privatize --dry-run` and the choice between labels and sums all use it.
 
-A model trained on n values t of the label y predicts E[t | x], with its own error. Three numbers decide its test error: the
-variance of t that the features x explain (the signal A), the covariance of E[t | x] and E[y | x] (C), and the variance V of t around
-E[t | x]. Measured errors of the default learner follow
+A model trained on n values t of the label y predicts E[t | x], with its own error. Three numbers determine its test
+error: the variance of t that the features x explain (the signal A), the covariance of E[t | x] and E[y | x] (C), and
+the variance V of t around E[t | x]. Measured errors of the default learner follow
 
     N = 1.2·A·(V / (n·A))^0.42
 
-from 100 to 400,000 records, with noise and without. That is 20 to 30 degrees of freedom on very noisy values and more than 1,000 on
-400,000 good ones. Exponent and factor were fitted to Criteo-like data (docs/guides/choose-epsilon.md has the check). A learner of noisy
-values shrinks what it found by k = A / (A + N), so very noisy values end at answering the mean and not at wild predictions:
+from 100 to 400,000 records, with noise and without. That is 20 to 30 degrees of freedom on very noisy values and more
+than 1,000 on 400,000 good ones. Exponent and factor were fitted to Criteo-like data (docs/guides/choose-epsilon.md has
+the check). A learner of noisy values shrinks its predictions by k = A / (A + N), so very noisy values lead to
+predicting the mean and not to wild predictions:
 
     test error = floor + (signal of y − 2·k·C + k²·A) + k²·N        (plus the errors of the mean)
 
-The bracket is bias, which more records do not remove; the last term is noise, which they do. `auto` designs its mechanism for a convex
-simplification of this (`labeldp.mechanisms.auto`).
+The bracket is bias, which more records do not reduce. The last term is noise, which they do reduce. `auto` designs its
+mechanism for a convex simplification of this (`labeldp.mechanisms.auto`).
 """
 
 from __future__ import annotations
@@ -46,18 +47,18 @@ from labeldp.priors import Prior
 EXPLAINED = 0.5
 """The share of the labels' variance that features are assumed to explain, unless the user knows better."""
 MOST_FOR_PRIOR = Fraction(1, 10)
-"""The most that `auto` spends on its prior, unless records are few."""
+"""The limit of what `auto` spends on its prior, unless records are few."""
 
 LEAST_GAIN = 0.002
 """The share of the predicted error that one more entry of each person must save."""
 FACTOR, POWER = 1.2, 0.42
-"""Of the curve N."""
+"""Constants of the curve N."""
 STEPS = 30
 """Bisection steps for the correlation of features and labels."""
 PREDICTION_LABELS = 101
 """The number of labels that predictions distinguish: they change by a tenth of a percent, and designs take milliseconds."""
 ANCHORS = 21
-"""Of a design that is only used for a prediction and never released."""
+"""The number of anchors of a design that is only used for a prediction and never released."""
 DESIGNS = 512
 """The number of cached designs."""
 
@@ -66,10 +67,11 @@ SUMS_FACTOR, SUMS_POWER = 0.0011, 0.75
 SUMS_ASTRAY = 1300
 """Where n·ε is small, noise also misleads the clip, the mean and the choice of columns: 1,300/(n·ε)² in squares of the range."""
 LIKELY_EXCESS, LIKELY_FLOOR = (0.6, 2.5), (0.9, 1.1)
-"""What privacy adds to a model's error was between these multiples of what is predicted, and the rest between those of the best model's
-error, in nine of ten of 152 measurements on eight real data sets (`python benchmarks/real_data.py --methods labels sums`)."""
+"""Measured error due to privacy, as multiples of the prediction, and the remaining error, as multiples of the best
+model's error. Nine of ten of 152 measurements on eight real data sets were within these ranges (`python
+benchmarks/real_data.py --methods labels sums`)."""
 MISFIT = 0.013
-"""The share of the features' signal that effects of columns and of pairs cannot express, on the data that was measured."""
+"""The share of the features' signal that effects of columns and of pairs cannot express, on the measured data."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Prediction:
     mse : float
         The mean squared error.
     spread : float
-        The variance of the labels, the squared error of answering their mean.
+        The variance of the labels, the squared error of predicting their mean.
     bias, noise : float
         The parts of `mse` that the model's bias and its noise add. More records reduce only the second.
 
@@ -105,22 +107,22 @@ class Prediction:
 
     @property
     def r2(self) -> float:
-        """The share of the labels' variance that the model explains; below 0 it is worse than answering the mean."""
+        """The share of the labels' variance that the model explains; below 0 it is worse than predicting the mean."""
         return 1 - self.mse / self.spread
 
     @property
     def floor(self) -> float:
-        """The part of `mse` that is left for the best model of the features."""
+        """The part of `mse` that the best model of the features would also have."""
         return self.mse - self.bias - self.noise
 
     @property
     def likely_r2(self) -> tuple[float, float]:
-        """The range that held the R² of nine of ten models on real data whose `explained` was known. A guessed one adds to it."""
+        """The range that contained the R² of nine of ten models on real data with known `explained`. A guess adds uncertainty."""
         lower, upper = (
             part * self.floor + times * (self.mse - self.floor)
             for part, times in zip(LIKELY_FLOOR, LIKELY_EXCESS, strict=True)
         )
-        worst = max(self.mse, self.spread)  # models fall back to the mean
+        worst = max(self.mse, self.spread)  # models fall back to predicting the mean
         return 1 - min(upper, worst) / self.spread, 1 - lower / self.spread
 
 
@@ -160,11 +162,11 @@ class ModelErrors:
         self.prior, self._groups = merged_prior(self.fine, PREDICTION_LABELS)
         self._joint = features_joint(self.prior, explained)
         below = np.cumsum(self.prior.masses)
-        low, high = np.interp([0.005, 0.995], below, self.prior.values)  # sums are clipped where labels thin out
+        low, high = np.interp([0.005, 0.995], below, self.prior.values)  # sums are clipped where labels become rare
         self._clipped = max(float(high - low), math.sqrt(self.prior.variance))
 
     def mean_only(self) -> Prediction:
-        """Predict the error of answering the mean of the labels."""
+        """Predict the error of always predicting the mean of the labels."""
         return Prediction(self.prior.variance, self.prior.variance, bias=self._signal)
 
     def not_private(self, records: int) -> Prediction:
@@ -175,7 +177,8 @@ class ModelErrors:
     def of(self, mechanism: Mechanism, records: int, values: Floats | None = None) -> Prediction:
         """Predict the error of a model trained on the private labels of a mechanism.
 
-        By default it trains on the mechanism's training values, `code_values(mechanism)`; `values` has other numbers for its codes.
+        By default it trains on the mechanism's training values, `code_values(mechanism)`; `values` gives other numbers
+        for its codes.
         """
         labels, masses = self.fine.values, self.fine.masses
         if isinstance(mechanism, FiniteMechanism):
@@ -190,26 +193,26 @@ class ModelErrors:
         return self._learned(merged + centre, squares - np.square(merged), records)
 
     def labels(self, epsilon: Epsilon, records: int) -> Prediction:
-        """Predict the error of a model trained on labels that `auto` made private, after a part of ε bought the prior."""
+        """Predict the error of a model trained on the private labels of `auto`, after a part of ε was spent on the prior."""
         total = exact_epsilon(epsilon)
         left = total if self.public else total - epsilon_for_prior(total)
         halvings = round(-math.log2(weight_of_variance(records)))
         return self._as_sent(_designed(self.prior, max(left, MIN_EPSILON), halvings), records)
 
     def paper(self, epsilon: Epsilon, records: int) -> Prediction:
-        """Predict the error of a model trained on the outputs of RR-on-Bins as they are sent, with the paper's split of ε."""
+        """Predict the error of a model trained on the unmodified outputs of RR-on-Bins, with the paper's split of ε."""
         total = exact_epsilon(epsilon)
         cells = self.domain.resolve(records, float(total)).count
         spent = min(total / 2, Fraction(math.sqrt(cells / records)).limit_denominator(10**6))
         return self._as_sent(_bins(self.prior, max(total if self.public else total - spent, MIN_EPSILON)), records)
 
     def sums(self, epsilon: Epsilon, records: int) -> Prediction:
-        """Predict the error of a model fitted to noisy sums of the labels, by a team that holds features and labels."""
+        """Predict the error of a model fitted to noisy sums of the labels, by a team that has features and labels."""
         spread, range_squared, budget = self.prior.variance, self._clipped**2, records * float(exact_epsilon(epsilon))
         own = error_of_model(self._signal, self._floor, records)
         noise = SUMS_FACTOR * range_squared * (1e4 / budget) ** SUMS_POWER
         astray = spread / records + SUMS_ASTRAY * range_squared / budget**2
-        held = astray / (1 + astray / spread)  # the model ignores figures that are mostly noise
+        held = astray / (1 + astray / spread)  # the model ignores sums that are mostly noise
         return self._prediction(self._signal, self._signal, own + noise + MISFIT * self._signal, held)
 
     @property
@@ -219,7 +222,7 @@ class ModelErrors:
 
     @property
     def _floor(self) -> float:
-        """The squared error of the best model there is."""
+        """The squared error of the best possible model."""
         return (1 - self.explained) * self.prior.variance
 
     def _as_sent(self, mechanism: FiniteMechanism, records: int) -> Prediction:
@@ -231,14 +234,14 @@ class ModelErrors:
         masses, centred = self.prior.masses, self.prior.values - self.prior.mean
         means = means - self.prior.mean
         shift = float(masses @ means)
-        means = means - shift  # J gives variances for what has mean zero
+        means = means - shift  # J gives variances of variables with mean zero
         signal, shared = float(means @ self._joint @ means), float(means @ self._joint @ centred)
         whole = float(masses @ (variances + np.square(means)))
         noise = error_of_model(signal, whole - signal, records)
         return self._prediction(signal, shared, noise, whole / records, shift)
 
     def _prediction(self, signal: float, shared: float, noise: float, of_mean: float, shift: float = 0.0) -> Prediction:
-        """Put a prediction together from A, C, N, the variance of the mean and the bias of the mean."""
+        """Return a prediction from A, C, N, the variance of the mean and the bias of the mean."""
         kept = signal / (signal + noise) if signal > 0 else 0.0
         bias = max(0.0, self._signal - 2 * kept * shared + kept**2 * signal) + shift**2
         added = kept**2 * noise + of_mean
@@ -246,24 +249,24 @@ class ModelErrors:
 
 
 def entries_per_person(sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors) -> tuple[int, int]:
-    """Return how many entries of a person to randomize, m, and how many entries that is in all.
+    """Return the number m of entries to randomize per person, and the total number of entries.
 
-    Each entry gets ε/m. The m of least predicted error is returned, the smaller of two that are alike. Rows of one person resemble
-    each other, which the prediction ignores, so more entries must promise at least `LEAST_GAIN`.
+    Each entry gets ε/m. The m of least predicted error is returned, or the smaller of two similar ones. The prediction
+    ignores that rows of one person resemble each other, so more entries must promise a gain of at least `LEAST_GAIN`.
 
     Parameters
     ----------
     sizes : array of int64
         The number of persons by their number of entries, as `person_sizes` returns it. It is public.
     epsilon : fractions.Fraction
-        What each person may cost.
+        The privacy budget of each person.
     models : ModelErrors
         The predictions.
 
     Returns
     -------
     entries : int
-        The most entries of a person.
+        The maximum number of entries per person.
     records : int
         The number of entries of all persons together.
     """
@@ -296,7 +299,7 @@ def error_of_model(signal: float, noise: float, records: int) -> float:
 
 
 def epsilon_for_prior(total: Fraction) -> Fraction:
-    """Return what `auto` spends on its prior, unless records are few: ε/25, at most `MOST_FOR_PRIOR`."""
+    """Return the cost of the prior of `auto`, unless records are few: ε/25, at most `MOST_FOR_PRIOR`."""
     return min(total / 25, MOST_FOR_PRIOR)
 
 
@@ -304,7 +307,7 @@ def epsilon_for_prior(total: Fraction) -> Fraction:
 def features_joint(prior: Prior, explained: float) -> Floats:
     """Return the matrix J (`visible_bias_matrix`) of features that explain the share `explained` of the labels' variance."""
     masses, centred = prior.masses, prior.values - prior.mean
-    constant = np.outer(masses, masses)  # of features that tell nothing
+    constant = np.outer(masses, masses)  # J of uninformative features
     if explained >= 1:
         return np.diag(masses)
     least = _share(masses, centred, 0.0)
@@ -338,7 +341,7 @@ def _correlation(masses: Floats, centred: Floats, explained: float, factor: Call
 def _share(
     masses: Floats, centred: Floats, visible: float, factor: Callable[[Floats, float], Floats] = visible_bias_factor
 ) -> float:
-    """Return the share of the labels' variance that features of this correlation explain; 1 if there is none."""
+    """Return the share of the labels' variance that features of this correlation explain; 1 if the variance is zero."""
     spread = float(masses @ np.square(centred))
     if visible >= 1 or spread <= 0:
         return 1.0
@@ -347,12 +350,12 @@ def _share(
 
 @lru_cache(maxsize=DESIGNS)
 def _designed(prior: Prior, epsilon: Fraction, halvings: int) -> FiniteMechanism:
-    """Design `auto` for τ = 2^−halvings. The nearest power of two is as good as τ itself: the optimum is flat."""
+    """Design `auto` for τ = 2^−halvings. The nearest power of two is good enough, because the optimum is flat."""
     try:
         return BiasVariance.optimal(prior, epsilon, 2.0**-halvings, visible=VISIBLE, anchors=ANCHORS)
     except InvalidInput:
         raise
-    except LabelDPError:  # numbers too far apart for the solver, as at ε = 0.001 with a billion records
+    except LabelDPError:  # badly scaled for the solver, for example at ε = 0.001 with a billion records
         return _designed(prior, epsilon, halvings - 1) if halvings > 1 else _bins(prior, epsilon)
 
 
@@ -364,7 +367,8 @@ def _bins(prior: Prior, epsilon: Fraction) -> FiniteMechanism:
 def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None = None) -> float:
     """Return the share of a true label that one private value is worth: corr(value, label)² under the prior.
 
-    An average of n private values is as accurate as one of n·share true labels. Learners are sized by it (`boosting_settings`).
+    An average of n private values is as accurate as an average of n·share true labels. It determines the size of
+    learners (`boosting_settings`).
 
     Parameters
     ----------
@@ -378,7 +382,7 @@ def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None 
     Returns
     -------
     float
-        The share, from 0 to 1. It is 1 if there is no prior.
+        The share, from 0 to 1. It is 1 without a prior.
 
     Examples
     --------

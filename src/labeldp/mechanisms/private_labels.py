@@ -1,4 +1,4 @@
-"""Private labels in memory: codes, and the public mechanism that gives them a meaning."""
+"""Private labels in memory: codes, and the public mechanism that they belong to."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _ENTRIES = b"labeldp entries of a person"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateLabels(Tabular):
-    """Private labels as codes, with the public mechanism that gives them a meaning. It contains no true labels.
+    """Private labels as codes, with the public mechanism that they belong to. It contains no true labels.
 
-    It has a length, can be sliced like an array, and is one for NumPy: `np.asarray(private)` are its `values()`.
+    It has a length, can be sliced like an array, and converts to one: `np.asarray(private)` is `values()`.
 
-    Where a person is the unit of privacy, most rows have no private label. There is then one code for each row that was chosen, and
-    `rows` has its position among the labels: train on `X[private.rows]` and `private.values()`.
+    If the unit of privacy is a person, most rows do not get a private label. Then there is one code for each chosen
+    row, and `rows` contains its index among the labels: train on `X[private.rows]` and `private.values()`.
 
     Attributes
     ----------
     codes : array of uint32
         The number of the output drawn for each record.
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     rows : array of int64 or None
-        The position of each code's label among the labels that were given; None if every label has its code.
+        The index of each code's label among the given labels; None if every label has a code.
     entries : int
-        The most labels of one person that were randomized; 1 where a record is the unit of privacy.
+        The maximum number of randomized labels per person; 1 if the unit of privacy is a record.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class PrivateLabels(Tabular):
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the labels of a record, or of a person, cost in all: the private prior and the mechanism, once for each entry."""
+        """The total cost per record or person: the private prior and the mechanism, once for each entry."""
         prior = self.mechanism.prior
         return self.entries * (self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0))
 
@@ -92,7 +92,7 @@ class PrivateLabels(Tabular):
         Parameters
         ----------
         decoder : {"auto", "bins", "debiased", "positive"}
-            The values of the codes: those for training, or "bins", the mechanism's own outputs; see `code_values`.
+            The values of the codes: for training, or "bins", the mechanism's own outputs; see `code_values`.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class PrivateLabels(Tabular):
         return code_values(self.mechanism, decoder)[self.codes]
 
     def to_arrow(self) -> pa.Table:
-        """Return the columns `code` and `private_label`, after `row` where not every label has a code, with the mechanism in the metadata.
+        """Return the columns `code` and `private_label`, after `row` if some labels lack a code, with the mechanism in the metadata.
 
         As in a message, `private_label` is the mechanism's output, `values("bins")`. For "auto" and every other mechanism
         that is designed for training these are the values to train on; for "rr-on-bins" use `values()` instead.
@@ -138,7 +138,7 @@ class PrivateLabels(Tabular):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateLabels:
-        """Read what `save` wrote; the mechanism is proven again and every code is checked against it.
+        """Read a file that `save` wrote. The mechanism is proven again and every code is checked against it.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class PrivateLabels(Tabular):
         Raises
         ------
         InvalidInput
-            If the file is damaged, was edited, or holds something else.
+            If the file is damaged, was edited, or contains something else.
         """
         import pyarrow as pa
 

@@ -11,7 +11,7 @@ from labeldp.budget import exp_lower, float_up, shown_amount
 from labeldp.errors import PrivacyRefused
 
 _PROOF_BITS = 256
-"""Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""
+"""The precision, in bits, of the bound on e^ε in proofs. Tables are built with fewer bits, so they pass."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Proof:
     holds : bool
         Whether `ratio` is at most a rational number below e^ε: if so, this is a proof.
     high_symbol, low_symbol, output : int
-        Where the maximum is.
+        Where the maximum occurs.
 
     Examples
     --------
@@ -47,12 +47,12 @@ class Proof:
     output: int
 
     def require(self) -> Proof:
-        """Insist that the proof holds.
+        """Raise `PrivacyRefused` unless the proof holds.
 
         Returns
         -------
         Proof
-            This one.
+            This proof.
 
         Raises
         ------
@@ -87,12 +87,12 @@ def verify(mechanism: Any) -> Proof:
     Returns
     -------
     Proof
-        No float enters its verdict.
+        Its verdict does not depend on floats.
 
     Raises
     ------
     PrivacyRefused
-        If there is no table: nothing can be proven about probabilities that floats decide.
+        If the mechanism lacks a table: nothing can be proven about draws that depend on floats.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def verify(mechanism: Any) -> Proof:
     table = getattr(mechanism, "table", None)
     if table is None:
         raise PrivacyRefused(
-            f"{type(mechanism).__name__} has no table of integers: its outputs are decided by floats, "
+            f"{type(mechanism).__name__} lacks a table of integers: its outputs depend on floats, "
             "whose rounding can reveal the label. Use its discrete counterpart"
         )
     claimed: Fraction = mechanism.epsilon_exact

@@ -36,14 +36,14 @@ MOST_ANSWERS = isqrt(MAX_ENTRIES) - 1
     colour="#994506",
 )
 class RandomizedResponse(FiniteMechanism):
-    """Warner's randomized response: keeps the label's cell with weight e^ε, takes any other cell with weight 1.
+    """Warner's randomized response: keeps the label's cell with weight e^ε and returns any other cell with weight 1.
 
     Parameters
     ----------
     domain : Domain or (lower, upper)
-        The public bounds and the grid of cells; 1,001 cells where none are given.
+        The public bounds and the grid of cells; 1,001 cells by default.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
 
     Privacy
     -------
@@ -80,17 +80,17 @@ class RandomizedResponse(FiniteMechanism):
 class RRWithPrior(FiniteMechanism):
     """Randomized response on the most likely values of a prior; any other label gets one of them at random.
 
-    Values are categories here: how far apart they are does not count. The paper compares with it.
+    Values are treated as categories: their distances are ignored. The paper compares with this mechanism.
 
     Parameters
     ----------
     prior : Prior
         The distribution of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     top : int, optional
-        How many values are answered with. By default the number that is right most often, the maximum of
-        Σ_top p · e^ε/(e^ε + top − 1), which is optimal for the zero-one loss.
+        The number of possible outputs. By default the number that is right most often, the maximum of Σ_top p ·
+        e^ε/(e^ε + top − 1), which is optimal for the zero-one loss.
     domain : Domain or (lower, upper), optional
         The public bounds of the labels.
 
@@ -127,7 +127,7 @@ class RRWithPrior(FiniteMechanism):
                 "cells, or a smaller top"
             )
         chosen = np.sort(likely[:top])
-        row_of_value = np.full(prior.values.size, top)  # one row for all labels outside the chosen
+        row_of_value = np.full(prior.values.size, top)  # one row for all labels that were not chosen
         row_of_value[chosen] = np.arange(top)
         boost = np.expm1(float(budget))
         rows = np.ones((top + 1, top)) if top < prior.values.size else np.ones((top, top))
@@ -165,20 +165,20 @@ def _between(values: Floats) -> Floats:
     rank=1,
 )
 class RROnBins(FiniteMechanism):
-    """Randomized response on bins: keeps the output of the label's bin with weight e^ε, takes any other with weight 1.
+    """Randomized response on bins: keeps the output of the label's bin with weight e^ε and returns any other with weight 1.
 
     `RROnBins.optimal` finds the bins of least expected loss. By the paper's theorem no ε-DP mechanism does better.
 
     Parameters
     ----------
     outputs : array-like
-        What each bin is answered with, strictly increasing.
+        The output of each bin, strictly increasing.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     thresholds : array-like, optional
-        The borders between bins. By default a label goes to the output where it loses least.
+        The borders between bins. By default a label belongs to the output with the least loss.
     loss : str, Loss or callable
-        The loss that decides the default borders.
+        The loss that determines the default borders.
     domain : Domain or (lower, upper), optional
         The public bounds of the labels.
     prior : Prior, optional
@@ -186,8 +186,8 @@ class RROnBins(FiniteMechanism):
 
     Privacy
     -------
-    ε-DP for each label. The integer table keeps with `a` and changes to another output with `b` of 2^64 chances, and
-    `a ≤ e^ε·b` holds exactly.
+    ε-DP for each label. The integer table keeps the output with weight `a` and returns each other output with weight
+    `b`, out of 2^64, and `a ≤ e^ε·b` holds exactly.
 
     Examples
     --------
@@ -248,9 +248,9 @@ class RROnBins(FiniteMechanism):
         prior : Prior
             The distribution of the labels.
         epsilon : float, str, Decimal or Fraction
-            What each label costs.
+            The privacy budget of each label.
         loss : str, Loss or callable
-            What is minimised.
+            The loss to minimise.
         domain : Domain or (lower, upper), optional
             The public bounds of the labels.
 

@@ -1,6 +1,6 @@
 """The registry of mechanisms. Each mechanism declares its entry next to its class.
 
-The command line's choices and help, `compare`, the experiments, plots and decoders all read it.
+The command line's choices and help, `compare`, the experiments, plots and decoders all use it.
 """
 
 from collections.abc import Callable
@@ -18,17 +18,16 @@ from labeldp.losses import LossLike, get_loss
 from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
 
 LEAST_WORTH = 100
-"""Below this n·ε², or n·ε for ε above 1, the noise of the private labels hides what features tell about them
-(benchmarks/few_records.py)."""
+"""Below this n·ε², or n·ε for ε above 1, the noise of the private labels hides the signal of the features (benchmarks/few_records.py)."""
 
 C = TypeVar("C", bound=type)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a mechanism is made for: labels on `domain` (with a grid) at ε each, and what is known about them.
+    """A request for a mechanism: labels on `domain` (with a grid) at ε each, and public knowledge about them.
 
-    `records` is the number of labels, for mechanisms that are designed for training on so many.
+    `records` is the number of labels, for mechanisms that are designed for training on that number.
     """
 
     domain: Domain
@@ -39,14 +38,14 @@ class Request:
 
     @property
     def known_prior(self) -> Prior:
-        """The prior; an error where there is none."""
+        """The prior. Raises `InvalidInput` without one."""
         if self.prior is None:
             raise InvalidInput("this mechanism is designed for a prior: give one")
         return self.prior
 
     @property
     def known_records(self) -> int:
-        """The number of records; an error where it is not known."""
+        """The number of records. Raises `InvalidInput` if it is unknown."""
         if self.records is None:
             raise InvalidInput(
                 "auto and bias-variance are designed for training on a number of records: give records (--records N)"
@@ -55,7 +54,7 @@ class Request:
 
 
 def paper_split(request: Request) -> BudgetSplit:
-    """ε₁ = √(cells/records) for the prior, as in the paper."""
+    """Return the split with ε₁ = √(cells/records) for the prior, as in the paper."""
     split = split_budget(request.epsilon, request.domain.count, request.known_records)
     return replace(split, advice=few_records_advice(request) or split.advice)
 
@@ -77,7 +76,7 @@ def few_records_advice(request: Request) -> str | None:
 
 
 def check_loss(request: Request) -> None:
-    """Raise `InvalidInput` for a loss that no bins are optimal for."""
+    """Raise `InvalidInput` for a loss without optimal bins."""
     get_loss(request.loss).check_assumption(request.domain.grid)
 
 
@@ -88,22 +87,22 @@ def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> 
 
 @dataclass(frozen=True)
 class Entry:
-    """One mechanism: its names, its looks, and how it is made.
+    """A mechanism's entry: its names, its colour, and how it is made.
 
     Parameters
     ----------
     name : str
-        On the command line and in JSON: "rr-on-bins".
+        Its name on the command line and in JSON: "rr-on-bins".
     title : str
-        In tables and plots: "RR-on-Bins".
+        Its name in tables and plots: "RR-on-Bins".
     help : str
         One line for `--help`.
     make : callable
-        The mechanism for a `Request`.
+        Makes the mechanism for a `Request`.
     cls : type, optional
-        The mechanism's class; None where `make` chooses among others.
+        The mechanism's class; None if `make` chooses among others.
     exact : bool
-        Whether it may be released: every output is decided by integers.
+        Whether it may be released: every output is drawn by integers.
     needs_prior : bool
         Whether it is designed for a prior, which costs a part of ε unless a public one is given.
     needs_records : bool
@@ -111,17 +110,17 @@ class Entry:
     for_training : bool
         Whether it is designed for models, not for the error of the labels.
     training_values : {"bins", "debiased"}
-        What `values("auto")` decodes its codes to, where a mean minimises the loss.
+        The values of its codes for `values("auto")`, if a mean minimises the loss.
     colour : str
-        In every plot.
+        Its colour in every plot.
     split : callable
-        How ε is divided between a private prior and the labels.
+        Splits ε between a private prior and the labels.
     fit_prior : callable
-        The prior made of exact counts and a noise scale: (counts, scale, request).
+        Makes the prior from exact counts and a noise scale: (counts, scale, request).
     check : callable
-        Raises `InvalidInput` for a request that no design can meet for any labels. Runs no solver.
+        Raises `InvalidInput` for a request that no design can meet for any labels. It does not run a solver.
     rank : int
-        Its place in lists.
+        Its position in lists.
     """
 
     name: str
@@ -141,7 +140,7 @@ class Entry:
     rank: int = 50
 
     def split_for(self, request: Request) -> BudgetSplit | None:
-        """How ε is divided; None where nothing is spent on a prior."""
+        """Return the split of ε, or None if nothing is spent on a prior."""
         return self.split(request) if self.needs_prior and request.prior is None else None
 
 
@@ -150,7 +149,7 @@ MECHANISMS: Catalogue[Entry] = Catalogue("mechanism", "labeldp.mechanisms")
 
 
 def mechanism(name: str, **facts: Any) -> Callable[[C], C]:
-    """Decorate a mechanism's class with its entry in the catalogue; `facts` are those of `Entry`."""
+    """Return a class decorator that adds a mechanism to the catalogue; `facts` are the other fields of `Entry`."""
 
     def enter(cls: C) -> C:
         cls.kind = name  # type: ignore[attr-defined]

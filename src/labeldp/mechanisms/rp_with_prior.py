@@ -5,21 +5,23 @@ density is e^ε times as high within δ of the clipped label as elsewhere:
 
     e^ε / (2δ·e^ε + A₂ − A₁)  within δ,      1 / (2δ·e^ε + A₂ − A₁)  elsewhere.
 
-For a half-width δ that the user chooses, the paper takes the interval that holds the label and has the output within δ of it
-most often: the maximum of F(A₁, A₂) = P(A₁ ≤ y ≤ A₂) / (2δ + e^−ε·(A₂ − A₁)), with 2δ ≤ A₂ − A₁.
+For a half-width δ that the user chooses, the paper selects the interval that most often contains the label with the
+output within δ of it: the maximum of F(A₁, A₂) = P(A₁ ≤ y ≤ A₂) / (2δ + e^−ε·(A₂ − A₁)), with 2δ ≤ A₂ − A₁.
 
-**The search.** On a grid of k cells, let labels be clipped into cells i … j and let the window reach h cells to either side. With
-e = e^−ε, an expectation over the outputs is (upper_j − lower_i) / (e·(j − i) + 2h + 1) for sums that are made once for each h:
-the outputs i − h … j + h have weight e each, and 1 − e more in the window. The chance that the paper maximises has the same
-form. So the best i and j for one h are those of a ratio, found by Dinkelbach's iteration. A pass takes O(k), because the best i
-for each j is a running maximum, and a handful of passes are enough. All h together take O(k²) time and memory, so finer grids than
-`DESIGN_CELLS` are designed on that many cells. The search uses floats, since it only designs.
+**The search.** On a grid of k cells, let labels be clipped into cells i … j and let the window reach h cells to either
+side. With e = e^−ε, an expectation over the outputs is (upper_j − lower_i) / (e·(j − i) + 2h + 1) for sums that are
+made once for each h: the outputs i − h … j + h have weight e each, and 1 − e more in the window. The probability that
+the paper maximises has the same form. So the best i and j for one h optimise a ratio, which Dinkelbach's iteration
+finds. A pass takes O(k), because the best i for each j is a running maximum, and a handful of passes are enough. All h
+together take O(k²) time and memory, so grids with more than `DESIGN_CELLS` cells are designed on that number of cells.
+The search uses floats, because privacy does not depend on it.
 
-**Sources.** The abstract (arXiv 2601.22625, TMLR 2026) names the idea: continuous responses and an optimal interval. We had no full
-text, so density, clipping and F are taken from the notebooks that the authors published with it. Where the interval comes out
-shorter than the window, these shrink δ; here only longer intervals are considered. Also ours: the grid and its integers; the search,
-O(k) for one δ where theirs looks at O(k²) pairs; the choice of δ, which they set by hand; `optimal`; and the prior, which is bought
-as for any mechanism here and not estimated from labels with Laplace noise on each.
+**Sources.** The abstract (arXiv 2601.22625, TMLR 2026) gives the idea: continuous responses and an optimal interval. We
+did not have the full text, so density, clipping and F are from the notebooks that the authors published with it. If the
+interval is shorter than the window, the notebooks shrink δ; here only longer intervals are considered. Also ours: the
+grid and its integers; the search, O(k) for one δ where theirs tries O(k²) pairs; the choice of δ, which they set
+manually; `optimal`; and the prior, which is estimated as for any mechanism here and not from labels with Laplace noise
+on each.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ from labeldp.sampling import WindowTable
 
 Integers = NDArray[np.int64]
 LARGEST_LOSS = 1e300
-"""Sums of smaller losses over the outputs are finite."""
+"""The limit on losses: sums of smaller losses over the outputs are finite."""
 
 
 class Window(NamedTuple):
-    """Cells `first` to `last` are the interval, and the window reaches `reach` cells to either side of the label's."""
+    """A window: the interval is cells `first` to `last`, and the window reaches `reach` cells to either side of the label's cell."""
 
     first: int
     last: int
@@ -58,7 +60,7 @@ class Window(NamedTuple):
 
 
 class WindowDesign:
-    """Searches for windows on the grid of `frame`, at most `DESIGN_CELLS` cells of it, for labels from a prior."""
+    """A search for windows on the grid of `frame`, with at most `DESIGN_CELLS` cells, for labels from a prior."""
 
     def __init__(self, prior: Prior, frame: Domain, epsilon: float, loss: Loss) -> None:
         self._frame = frame
@@ -108,7 +110,7 @@ class WindowDesign:
         return np.array([min(max(scaled, 0), most)])
 
     def _on_frame(self, first: int, last: int, found: int, reach: int | None) -> Window:
-        """What was found on the design's grid, on the frame's."""
+        """Convert a window from the design's grid to the frame's grid."""
         if self._grid is self._frame:
             return Window(first, last, found)
         low, high = self._frame.cell(self._grid.grid[[first, last]]).tolist()
@@ -124,9 +126,7 @@ class WindowDesign:
         valid = self._loss.valid_outputs.contains(outputs)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             table = self._loss(outputs[None, valid], self._labels[:, None])
-        finite = (abs(table) <= LARGEST_LOSS).all(
-            axis=0
-        )  # a loss whose sums may leave the floats rules an output out, too
+        finite = (abs(table) <= LARGEST_LOSS).all(axis=0)  # a loss whose sums may overflow also rules out an output
         valid[valid] = finite
         lost = np.zeros((cells, outputs.size))
         lost[np.ix_(self._held, valid)] = self._masses[self._held, None] * table[:, finite]
@@ -135,7 +135,7 @@ class WindowDesign:
         np.cumsum(lost, axis=1, out=below[1:, 1:])
 
         cell = np.arange(cells)
-        start = cell + farthest - reaches[:, None]  # the window's first output, and the one after its last
+        start = cell + farthest - reaches[:, None]  # the first output of the window, and the one after its last
         end = start + 2 * reaches[:, None] + 1
         smaller = below[cell, end] - below[cell, start]
         not_larger = below[cell + 1, end] - below[cell + 1, start]
@@ -151,7 +151,7 @@ class WindowDesign:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Expectations (upper[h, j] − lower[h, i]) / (e·(j − i) + 2h + 1); a place that is not allowed has an infinite sum."""
+    """Expectations (upper[h, j] − lower[h, i]) / (e·(j − i) + 2h + 1); an index that is not allowed has an infinite sum."""
 
     upper: Floats
     lower: Floats
@@ -159,13 +159,13 @@ class _Sums:
     shrink: float
 
     def ratio(self, first: Integers, last: Integers) -> Floats:
-        """Return the expectation for one interval a reach."""
+        """Return the expectation for one interval per reach."""
         row = np.arange(self.reach.size)
         size = self.shrink * (last - first) + 2 * self.reach + 1
         return np.asarray((self.upper[row, last] - self.lower[row, first]) / size)
 
     def least_ratios(self) -> tuple[Floats, Integers, Integers]:
-        """For each reach the least ratio over all i and j with j − i ≥ 2h, and where it is. Infinite where none is allowed."""
+        """Return, for each reach, the least ratio over all i and j with j − i ≥ 2h, and its location. It is infinite if none is allowed."""
         rows, cells = self.upper.shape
         row, cell = np.arange(rows), np.arange(cells)
         gap = 2 * self.reach
@@ -221,24 +221,24 @@ class RPWithPrior(FiniteMechanism):
     Labels are clipped into an interval of likely labels. The outputs are the cells of that interval and `half_width` beyond
     either end. A window of outputs, from `half_width` below the label to `half_width` above it, has weight e^ε each.
 
-    By the paper's rule the interval maximises the chance that it holds the label and the output lies within `half_width` of
-    it. `RPWithPrior.optimal` takes interval and half-width of least expected loss instead. Neither loses less than
-    `RROnBins.optimal`, the best of all ε-DP mechanisms for the error of the labels.
+    By the paper's rule the interval maximises the probability that it contains the label and the output lies within
+    `half_width` of it. `RPWithPrior.optimal` uses the interval and half-width of least expected loss instead. Neither
+    has a smaller loss than `RROnBins.optimal`, the best of all ε-DP mechanisms for the error of the labels.
 
     Parameters
     ----------
     prior : Prior
         The distribution of the labels.
     epsilon : float, str, Decimal or Fraction
-        What each label costs.
+        The privacy budget of each label.
     loss : str, Loss or callable
         The loss for the default half-width.
     half_width : float, optional
-        δ, how far the window reaches to either side, in the unit of the labels. The grid rounds it to whole cells and half of
-        one. By default the one of least expected loss.
+        δ, how far the window reaches to either side, in the unit of the labels. The grid rounds it to whole cells and
+        half of one. By default the half-width of least expected loss.
     interval : (float, float), optional
-        Where labels are clipped to, rounded to cells. By default the paper's rule, for an interval at least as long as the
-        window.
+        The interval that labels are clipped to, rounded to cells. By default the paper's rule, for an interval at least
+        as long as the window.
     domain : Domain or (lower, upper), optional
         The public bounds and the grid of cells. By default an even grid over the prior's values, at most 1,001 cells.
 
@@ -289,16 +289,16 @@ class RPWithPrior(FiniteMechanism):
         *,
         domain: Domain | tuple[float, float] | None = None,
     ) -> RPWithPrior:
-        """Find interval and half-width of least expected loss, among windows that are no longer than the interval.
+        """Find interval and half-width of least expected loss, among windows that are not longer than the interval.
 
         Parameters
         ----------
         prior : Prior
             The distribution of the labels.
         epsilon : float, str, Decimal or Fraction
-            What each label costs.
+            The privacy budget of each label.
         loss : str, Loss or callable
-            What is minimised.
+            The loss to minimise.
         domain : Domain or (lower, upper), optional
             The public bounds and the grid of cells.
 
@@ -334,7 +334,7 @@ def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Win
 
 
 def _reach(half_width: float, frame: Domain) -> int:
-    """Return how many cells the window reaches to either side."""
+    """Return the number of cells that the window reaches to either side."""
     if isinstance(half_width, bool) or not isinstance(half_width, (int, float, np.number)) or not half_width > 0:
         raise InvalidInput(f"half_width must be a number above 0, got {described(half_width)}")
     if half_width > (frame.upper - frame.lower) / 2 + frame.step / 2:

@@ -240,7 +240,7 @@ def _what_was_sent(page: Report, auto: Message) -> None:
 
 
 def _other_budgets(page: Report, result: DemoResult) -> None:
-    """The one picture that compares several ε, and its figures."""
+    """Draw the picture that compares several ε, and write its figures."""
     page.heading("The same at other budgets")
     rows = result.by_epsilon
     lines = {

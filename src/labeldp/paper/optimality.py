@@ -8,9 +8,9 @@ squared loss of a bin ends in W·ŷ² with W the total weight, where the appendi
 `M[y′,ŷ] ≤ e^ε·M[y,ŷ]` become 2·k·m rows `t_ŷ ≤ M[y,ŷ] ≤ e^ε·t_ŷ` with one more variable for each output. SciPy's HiGHS solves it to about
 1e-7 for 0.01 ≤ ε ≤ 12. From ε = 18 on, the solver's tolerances exceed the numbers that matter.
 
-**Signature matrices**: which privacy constraints a mechanism meets with equality, and whether it is RR-on-Bins. The paper proves
-optimality by showing that some optimal matrix has the signature of randomized response on bins. Here the signature of any matrix
-can be computed, with an explanation of which of the paper's conditions hold.
+**Signature matrices**: which privacy constraints a mechanism meets with equality, and whether it is RR-on-Bins. The
+paper proves optimality by showing that some optimal matrix has the signature of randomized response on bins. Here the
+signature of any matrix can be computed, with an explanation of the paper's conditions that hold.
 """
 
 import math
@@ -76,7 +76,7 @@ def minimiser(loss: Loss) -> Minimiser:
         case Deviance():
             return lambda values, weights: _at_mean(lambda output, y: float(loss(output, y)), values, weights)
         case _:
-            raise InvalidInput(f"algorithm_2 has no minimiser for {loss.name} loss; write one and pass it")
+            raise InvalidInput(f"algorithm_2 lacks a minimiser for {loss.name} loss; write one and pass it")
 
 
 def _at_mean(loss: Callable[[Any, Any], Any], values: Sequence[Any], weights: Sequence[Any]) -> tuple[Any, Any]:
@@ -177,7 +177,7 @@ class Signature:
         return np.asarray(own.argmax(axis=1), dtype=np.int64)
 
     def explain(self) -> str:
-        """Each condition in words, with whether it holds."""
+        """Return each condition in words, with whether it holds."""
         words = {
             "1": "one column is all S, every other column all 0 (one output for everybody)",
             "2a": "every column is all 0, or only U and L with at least one of each",
@@ -194,7 +194,7 @@ class Signature:
 
 
 def signature(matrix: npt.ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> Signature:
-    """The signature of a matrix P[output j | label i]. Entries are equal within a relative, and zero within an absolute, `tolerance`."""
+    """Return the signature of a matrix P[output j | label i]. Entries are equal within a relative, and zero within an absolute, `tolerance`."""
     m = np.asarray(matrix, dtype=np.float64)
     if m.ndim != 2 or not m.size or not np.isfinite(m).all() or (m < -tolerance).any():
         raise InvalidInput("a mechanism matrix has a row of probabilities for each label")

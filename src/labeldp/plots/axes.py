@@ -35,7 +35,7 @@ MARKERS = "osD^vPX*<>ph8"
 
 
 def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
-    """One set of axes on its own figure, outside of pyplot's list of figures. A notebook shows it.
+    """Return one set of axes on its own figure, outside of pyplot's list of figures. A notebook shows it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
 
 
 def new_figure(width: float = WIDTH, height: float = 3.4) -> Figure:
-    """An empty figure outside of pyplot's list of figures. A notebook shows it.
+    """Return an empty figure outside of pyplot's list of figures. A notebook shows it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
 
 
 def image(drawn: Axes | Figure, kind: str, *, alt: str = "") -> bytes:
-    """The content of a "png" or "svg" file with the figure."""
+    """Return the content of a "png" or "svg" file with the figure."""
     if kind == "svg":
         return ('<?xml version="1.0" encoding="utf-8"?>\n' + svg(drawn, alt=alt)).encode()
     buffer = io.BytesIO()
@@ -93,7 +93,7 @@ def image(drawn: Axes | Figure, kind: str, *, alt: str = "") -> bytes:
 
 
 def svg(drawn: Axes | Figure, *, alt: str = "") -> str:
-    """The figure as an SVG element. Text stays text, and where the reader prefers dark pages it is dark.
+    """Return the figure as an SVG element. Text stays text, and where the reader prefers dark pages it is dark.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def legend_below(
 
 
 def _dark_rules() -> str:
-    """Rules that replace the colours of `DARK` in an SVG of matplotlib, which writes them into style attributes."""
+    """Return rules that replace the colours of `DARK` in an SVG of matplotlib, which writes them into style attributes."""
     rules = (
         f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
         for light, dark in DARK.items()

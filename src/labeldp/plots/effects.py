@@ -92,7 +92,7 @@ def effects(shapes: Sequence[Shape], *, note: str = "") -> Figure:
 
 
 def _curve(axes: Axes, shape: Shape) -> None:
-    """A line through the cells of numbers, and a point for missing ones."""
+    """Draw a line through the cells of numbers, and a point for missing ones."""
     positions = np.asarray(shape.positions, np.float64)
     values, errors = shape.values[: positions.size], shape.errors[: positions.size]
     axes.fill_between(positions, values - 2 * errors, values + 2 * errors, color=COLOUR, alpha=0.22, lw=0)
@@ -120,7 +120,7 @@ def _curve(axes: Axes, shape: Shape) -> None:
 
 
 def _points(axes: Axes, shape: Shape) -> None:
-    """A point for each of the most frequent categories, in the order of their effects."""
+    """Draw a point for each of the most frequent categories, in the order of their effects."""
     order = [cell for cell in np.argsort(-shape.weights, kind="stable") if shape.weights[cell] > 0]
     kept = [cell for cell in order if shape.cells[cell] in KEPT_WORDS]
     named = [cell for cell in order if shape.cells[cell] not in KEPT_WORDS]
@@ -141,7 +141,7 @@ def _points(axes: Axes, shape: Shape) -> None:
 
 
 def _records(axes: Axes, heights: Floats, edges: Floats) -> None:
-    """Where the records are, at the foot of a panel."""
+    """Draw the distribution of the records, at the foot of a panel."""
     axes.stairs(heights, edges, transform=axes.get_xaxis_transform(), fill=True, color=PRIOR, lw=0, zorder=0.8)
 
 
@@ -177,7 +177,7 @@ def _corner(axes: Axes, text: str, *, left: bool) -> None:
 
 
 def _dress(axes: Axes, shape: Shape, least: float) -> None:
-    """The common look; a scale with room for the records at the foot, and no numbers there."""
+    """Apply the common style, with room for the records at the foot and without numbers there."""
     from matplotlib.ticker import MaxNLocator
 
     tidy(axes)
@@ -195,7 +195,7 @@ def _dress(axes: Axes, shape: Shape, least: float) -> None:
 
 
 def _reach(shape: Shape) -> tuple[float, float]:
-    """The lowest and the highest effect with their usual uncertainty."""
+    """Return the lowest and the highest effect with their usual uncertainty."""
     values, errors = (part[shape.weights > 0] for part in (shape.values, shape.errors))
     usual = 2 * float(np.quantile(errors, 0.75))
     low, high = min(0.0, float(values.min()) - usual), max(0.0, float(values.max()) + usual)
@@ -203,7 +203,7 @@ def _reach(shape: Shape) -> tuple[float, float]:
 
 
 def _size(shape: Shape) -> float:
-    """How much the column moves predictions: the standard deviation of its effect over the records."""
+    """Return how much the column moves predictions: the standard deviation of its effect over the records."""
     return math.sqrt(float(shape.weights @ np.square(shape.values)))
 
 

@@ -31,7 +31,7 @@ class ShownFigure(_Shown, Figure):
 
 
 def _picture(drawn: Axes | Figure) -> tuple[bytes, dict[str, Any]]:
-    """The picture, with its size on a page and in words for people who do not see it."""
+    """Return the picture, with its size on a page and in words for people who do not see it."""
     figure, written = root_figure(drawn), io.BytesIO()
     figure.savefig(written, format="png")
     width, height = (round(INCH * inches) for inches in figure.get_size_inches())

@@ -82,7 +82,7 @@ def curves(
 
 
 def marker(number: int) -> str:
-    """The marker of line number so and so of a plot.
+    """Return the marker of line number so and so of a plot.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def marker(number: int) -> str:
 
 
 def hollow(colour: str) -> dict[str, Any]:
-    """How published figures are drawn: large hollow circles.
+    """Return how published figures are drawn: large hollow circles.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def mean_values(
 
 
 def _joint_mass(labels: Distribution, outputs: Floats, weights: Floats, edges: Floats) -> Floats:
-    """P[true label in cell i, private label in cell j] on a square grid, exact up to the cells."""
+    """Return P[true label in cell i, private label in cell j] on a square grid, exact up to the cells."""
     values, masses = labels
     rows, columns = (np.clip(part, edges[0], edges[-1]) for part in np.broadcast_arrays(values[:, None], outputs))
     joint_weights = (weights * masses[:, None]).ravel()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def in_words(drawn: Axes | Figure) -> str:
-    """What a plot shows, for people who do not see it: lines from their first point to their last, bars in their parts.
+    """Return what a plot shows, for people who do not see it: lines from their first point to their last, bars in their parts.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _axes_in_words(axes: Axes) -> str:
 
 
 def _named_places(axes: Axes) -> dict[float, str]:
-    """The names along the x axis, where it has names instead of a scale."""
+    """Return the names along the x axis, where it has names instead of a scale."""
     from matplotlib.ticker import FixedLocator
 
     if not isinstance(axes.xaxis.get_major_locator(), FixedLocator):

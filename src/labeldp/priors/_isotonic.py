@@ -1,6 +1,7 @@
-"""The compiled loop of `unimodal`. It is imported where first needed, because numba takes long to load.
+"""The compiled loop of `unimodal`. Imported on first use, because numba takes long to load.
 
-`scipy.optimize.isotonic_regression` gives the same, and tests compare them. Its import takes longer than all of a small release.
+`scipy.optimize.isotonic_regression` gives the same result, and tests compare them. Its import takes longer than a whole
+small release.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def fit_rising(values: Any, fitted: Any) -> None:  # pragma: no cover - compiled
-    """The nearest numbers to `values`, in squares, that never fall: neighbours that fall are pooled to their mean. O(n)."""
+    """Compute the non-decreasing numbers nearest to `values`, in least squares, by pooling adjacent violators. O(n)."""
     sums, counts = np.empty(values.size, np.float64), np.empty(values.size, np.int64)
     pools = 0
     for i in range(values.size):

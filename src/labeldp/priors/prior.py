@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST = 2**53
-"""No count of a message may be larger: floats hold all integers up to here."""
+"""The largest count in a message: floats represent all integers up to here."""
 SMALLEST_SCALE = 2 / MAX_EPSILON
 """Counts with less noise would cost more than the largest ε."""
 
 MOST_COST = 1_000_000
-"""The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
+"""The largest ε that a prior may have cost, equal to the limit of a ledger. Beyond it, e^ε could not be computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """How many labels fell into each cell, each count plus integer Laplace noise.
+    """The number of labels in each cell, plus integer Laplace noise.
 
-    A prior is a guess made of such counts. Intervals go back to the counts, because the law of their noise is known.
+    A prior is estimated from such counts. Intervals use the counts themselves, because the distribution of their noise
+    is known.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ class NoisyCounts:
 
     Privacy
     -------
-    Counts with such noise are 2/scale-DP for replacing one label. They are the release itself, so to publish them costs
-    nothing beyond what the prior cost.
+    Counts with such noise are 2/scale-DP for replacing one label. They are what was released, so publishing
+    them costs nothing beyond the cost of the prior.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class NoisyCounts:
             or not SMALLEST_SCALE <= self.scale <= WIDEST
         ):
             raise InvalidInput(
-                f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, which noise can have, got {described(self.scale)}. "
+                f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, got {described(self.scale)}. "
                 "Ask for the message again"
             )
         if type(self.records) is not int or not 0 <= self.records <= _MOST:
@@ -91,7 +92,7 @@ class NoisyCounts:
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the counts cost: 2/scale, because replacing one label moves two counts by one."""
+        """The ε of the counts: 2/scale, because replacing one label changes two counts by one each."""
         return 2 / Fraction(self.scale)
 
     @property
@@ -105,12 +106,12 @@ class NoisyCounts:
         return 3.0 + 1.0 / self.noise_variance
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON can hold them."""
+        """Return the fields in a form that JSON can store."""
         return {"values": self.values.tolist(), "scale": self.scale, "records": self.records}
 
     @classmethod
     def from_json(cls, record: Any) -> NoisyCounts:
-        """What `to_json` wrote; anything else is refused."""
+        """Return the counts that `to_json` wrote. Raise `InvalidInput` for anything else."""
         if not isinstance(record, dict) or not isinstance(record.get("values"), list):
             raise InvalidInput("the noisy counts of the prior are missing or damaged")
         return cls(record["values"], record.get("scale"), record.get("records"))  # type: ignore[arg-type]
@@ -131,8 +132,8 @@ class Prior(Tabular):
     epsilon_exact : fractions.Fraction, default 0
         The ε that estimating the distribution cost; 0 for public knowledge.
     counts : NoisyCounts, optional
-        The noisy histogram that the distribution was made of, a count for each value. Estimates from private labels have
-        narrower intervals with it. It is not compared and not in CSV files.
+        The noisy histogram from which the distribution was made, one count per value. With it, estimates from private
+        labels have narrower intervals. It is ignored in comparisons and not written to CSV files.
 
     Attributes
     ----------
@@ -177,8 +178,8 @@ class Prior(Tabular):
             raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {abbreviated(epsilon_exact)}")
         if epsilon_exact > MOST_COST:
             raise InvalidInput(
-                f"the epsilon that a prior cost must be at most {MOST_COST:,}, got {abbreviated(epsilon_exact)}: it protects "
-                "nobody. If the prior is public, leave the epsilon out"
+                f"the epsilon that a prior cost must be at most {MOST_COST:,}, got {abbreviated(epsilon_exact)}: it gives "
+                "no protection. If the prior is public, leave the epsilon out"
             )
         points = label_array(values, "prior values").copy()
         weights = label_array(masses, "prior masses").copy()
@@ -223,7 +224,7 @@ class Prior(Tabular):
         Parameters
         ----------
         domain : Domain
-            A domain with a number of cells. A tuple of bounds has none, so it is refused.
+            A domain with a number of cells. A tuple of bounds is not enough.
 
         Returns
         -------
@@ -233,7 +234,7 @@ class Prior(Tabular):
         Raises
         ------
         InvalidInput
-            If the domain has no grid.
+            If the domain does not have a grid.
 
         Examples
         --------
@@ -261,7 +262,7 @@ class Prior(Tabular):
         Raises
         ------
         InvalidInput
-            If there is no such file or it does not hold a prior. The message names the line.
+            If there is no such file or it does not contain a prior. The message gives the line.
         """
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}; a prior is a CSV file with the columns value and mass")
@@ -283,7 +284,7 @@ class Prior(Tabular):
             raise InvalidInput(f"{where}: {error}") from None
         except UnicodeDecodeError:
             raise InvalidInput(f"{path} is not UTF-8 text: save it as UTF-8") from None
-        except (csv.Error, ValueError):  # their text shows content, and the file may be that of the labels
+        except (csv.Error, ValueError):  # their messages quote the file, which may contain labels
             raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 
     def to_csv(self, path: str | Path) -> None:
@@ -292,7 +293,7 @@ class Prior(Tabular):
         Parameters
         ----------
         path : str or pathlib.Path
-            The file. It has the columns `value` and `mass`, and `epsilon` if the prior was not free.
+            The file to write. It gets the columns `value` and `mass`, and `epsilon` if the prior was not free.
         """
         cost = f",{format_amount(self.epsilon_exact)}" if self.epsilon_exact else ""
         pairs = zip(self.values.tolist(), self.masses.tolist(), strict=True)

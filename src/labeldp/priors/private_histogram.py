@@ -1,4 +1,4 @@
-"""A prior estimated by a private histogram: how ε is divided, and exact counts plus integer Laplace noise."""
+"""Priors estimated by a private histogram: how ε is split, and exact counts plus integer Laplace noise."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class BudgetWarning(UserWarning):
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """How ε is divided between the prior and the labels.
+    """A split of ε between the prior and the labels.
 
     Attributes
     ----------
     epsilon : fractions.Fraction
         The whole budget, exactly `epsilon_prior + epsilon_labels`.
     epsilon_prior : fractions.Fraction
-        What the private histogram costs: 2/scale.
+        The cost of the private histogram: 2/scale.
     epsilon_labels : fractions.Fraction
         The rest, for the labels.
     scale : float
         The scale of the Laplace noise on each count of the histogram.
     advice : str or None
-        What the user may want to change. The code that spends the budget calls `warn` once, before it does.
+        A suggestion for the user. The code that spends the budget calls `warn` once, before it does.
 
     Examples
     --------
@@ -78,11 +78,11 @@ class BudgetSplit:
         Parameters
         ----------
         most : fractions.Fraction
-            The most that the prior may cost. It costs a little less where 2/most is not a float.
+            The most that the prior may cost. It costs slightly less if 2/most is not a float.
         total : fractions.Fraction
             The whole budget.
         advice : str or None
-            What `warn` is to say.
+            The text for `warn`.
 
         Returns
         -------
@@ -157,7 +157,7 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
 
 
 def check_histogram(cells: int, records: int) -> None:
-    """Raise `InvalidInput` if a private histogram would have no records or too many cells.
+    """Raise `InvalidInput` for a private histogram of zero records or too many cells.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def private_prior(
     domain : Domain or tuple of (float, float)
         The public bounds. Without a number of cells, it is chosen from the number of labels and ε.
     epsilon : float, int, str, Decimal or Fraction
-        What the estimate may cost.
+        The most that the estimate may cost.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         Whether labels outside the bounds are moved to the nearer bound or raise an error.
 
@@ -207,8 +207,9 @@ def private_prior(
 
     Privacy
     -------
-    The estimate is ε-DP with respect to replacing one label. That moves two counts by one each, so every count gets integer
-    Laplace noise of scale 2/ε from OpenDP's exact sampler. Clipping at zero and normalising are post-processing.
+    The estimate is ε-DP with respect to replacing one label. That changes two counts by one each, so every
+    count gets integer Laplace noise of scale 2/ε from OpenDP's exact sampler. Clipping at zero and normalising are
+    post-processing.
 
     Examples
     --------
@@ -305,11 +306,11 @@ def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
     Returns
     -------
     array of int64
-        Noisy counts, some of which may be negative.
+        Noisy counts. Some may be negative.
 
     Privacy
     -------
-    2/scale-DP with respect to replacing one label, which moves two counts by one each.
+    2/scale-DP with respect to replacing one label, which changes two counts by one each.
 
     Examples
     --------

@@ -8,12 +8,12 @@ noisy counts are fitted by curves that rise to one mode and fall after it. Real 
 - cells that differ from the curve by more than noise does keep their counts (zero visits, 40 hours, 52 weeks);
 - where the position of the mode is uncertain, the fits for all positions are averaged, weighted by how well they fit. With
   very few records the average is nearly flat, with many it is a single curve;
-- if most labels are at a bound (zero, for rare counts and amounts), the others are taken to become rarer away from it,
-  unless the counts clearly say otherwise;
-- the share scale/n of the mass, which is what the noise of one cell amounts to, is spread evenly over all cells.
+- if most labels are at a bound (zero, for rare counts and amounts), the others are assumed to become rarer away from
+  it, unless the counts clearly contradict this;
+- the share scale/n of the mass, which is the size of the noise in one cell, is spread evenly over all cells.
 
-A projection (`project_counts`) describes labels with several broad modes better, and all others much worse.
-docs/concepts/beyond-the-paper.md has figures.
+A projection (`project_counts`) describes labels with several broad modes better, and all others much worse. See
+docs/concepts/beyond-the-paper.md for figures.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ _FALSE_OUTLIERS = 0.1
 _AWAY_FROM_ATOM = 10.0
 """The weight of the fit that falls away from a bound with most of the labels, relative to all other fits together."""
 _VARIANCE_FACTOR = 4.0
-"""Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
+"""Fits are compared as if the noise had its variance times this factor, because the best of many modes also fits noise."""
 
 
 def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
@@ -56,11 +56,11 @@ def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
     Raises
     ------
     InvalidInput
-        If there are no records.
+        If the number of records is below 1.
 
     Privacy
     -------
-    It reads the noisy counts and a public number only, so it costs nothing.
+    It uses only the noisy counts and a public number, so it costs nothing.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: floa
 
     Privacy
     -------
-    It reads the noisy counts and public numbers only, so it costs nothing.
+    It uses only the noisy counts and public numbers, so it costs nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The labels party's job on files: `privatize` makes a message, `apply` adds to it, the ledger charges for it.
+"""Releases by the labels party: `privatize` makes a message, `apply` adds to it, the ledger charges for it.
 
-`flow` and `add_batch` in `apply` do it on any engine.
+`flow`, and `add_batch` in `apply`, work on any engine.
 """

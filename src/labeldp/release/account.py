@@ -1,4 +1,4 @@
-"""The accounts of a release: it is charged to a ledger, and its key and progress are kept in a key file. Either may be missing."""
+"""The accounts of a release: a ledger is charged, and a key file keeps its key and progress. Either may be missing."""
 
 import json
 import os
@@ -21,9 +21,9 @@ from labeldp.release_kind import LABELS, ReleaseKind
 
 @dataclass(frozen=True)
 class ChargeRequest:
-    """What identifies a release for resuming it: its kind, its settings as text, the fingerprint of its input and the type of its ids.
+    """The identity of a release for resuming it: its kind, its settings as text, the fingerprint of its input and the type of its ids.
 
-    Without a fingerprint a release cannot be resumed. `entries` is the number of labels that are randomized of one person.
+    Without a fingerprint a release cannot be resumed. `entries` is the number of randomized labels per person.
     """
 
     kind: ReleaseKind
@@ -35,7 +35,7 @@ class ChargeRequest:
 
 @dataclass(frozen=True)
 class Charge:
-    """A charged release, with the JSON text of its mechanism if that is fixed already."""
+    """A charged release, with the JSON text of its mechanism if it is already fixed."""
 
     id: str
     mechanism: str | None = None
@@ -44,9 +44,9 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The ledger and the key file of a run. Each step goes to the ledger first, so everything in the key file is charged.
+    """The ledger and the key file of a run. Each step is recorded in the ledger first, so everything in the key file is charged.
 
-    `covered` is the release whose charge covers this one, where several labels share the persons. `date` is the day of the run.
+    `covered` is the release whose charge covers this one, if several labels share the persons. `date` is the day of the run.
     """
 
     epsilon: Fraction
@@ -70,25 +70,25 @@ class Account:
 
     @cached_property
     def key(self) -> bytes:
-        """The key of the draws: that of the key file, or one that is forgotten when the run ends."""
+        """The key of the draws: from the key file, or a temporary one that is discarded when the run ends."""
         return os.urandom(32) if self.keys is None else self.keys.key
 
     def require(self) -> None:
-        """Raise an error if the release exceeds the budget. Call this before a label is read."""
+        """Raise an error if the release exceeds the budget. Call this before labels are read."""
         if self.ledger is not None and self.covered is None:
             self.ledger.require(self._name, self.epsilon, unit=self.unit, key_check=self._key_check)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charge a release permanently, or find an unfinished, charged one of the same input and settings.
+        """Charge a release permanently, or find an unfinished charged release of the same input and settings.
 
-        A new key is written to disk first, since a charge without its key is lost.
+        A new key is written to disk first, because a charge without its key is lost.
         """
         if self.covered is not None:
             self._check_cover(request)
         return self._find(request) or self._reserve(request)
 
     def _check_cover(self, request: ChargeRequest) -> None:
-        """Raise `InvalidInput` unless the charge of another label covers this one, which it does once."""
+        """Raise `InvalidInput` unless the charge of another label covers this one. It covers each label once."""
         first = None if self.covered is None else self.recall(self.covered)
         shared, part = _spec(request.settings)
         if first is None or shared is None or _spec(first.request)[0] != shared:
@@ -142,7 +142,7 @@ class Account:
         return Charge(charged.id)
 
     def recall(self, release: str) -> Release | KeptRelease | None:
-        """Return the release with this id, finished or not, if it was made with this key and charged to the ledger, if there is one."""
+        """Return the release with this id, finished or not, if it was made with this key and, with a ledger, charged to it."""
         if self.keys is None:
             return None
         if self.ledger is None:
@@ -187,26 +187,26 @@ class Account:
             )
 
     def serve(self, release: str, persons: PersonEntries | None) -> None:
-        """Record the persons of a release, if it is kept. Call this before a message is put in place: later batches leave them out."""
+        """Record the persons of a release, if it is kept. Call this before the message is published: later batches leave them out."""
         if self.keys is not None and persons is not None and not (kept := self._kept(release)).served:
             self.keys.put(replace(kept, served=(self.keys.serve(release, persons.words()),)))
 
     def record(self, release: str, folder: Path) -> None:
-        """Record the digests and the signer of a complete message before it is put in place. Keeps records of later batches."""
+        """Record the digests and the signer of a complete message before it is published. Records of later batches are kept."""
         if self.keys is not None and not (kept := self._kept(release)).done:
             self.keys.put(_as_in(kept, folder))
 
     def expect_recorded(self, release: str, folder: Path) -> None:
-        """Raise `InvalidInput` if the message of an unfinished release is not the one that was recorded."""
+        """Raise `InvalidInput` if the message of an unfinished release differs from the recorded one."""
         kept = None if self.keys is None else self._kept(release)
         if kept is not None and not kept.done and kept.parts and kept != _as_in(kept, folder):
             raise InvalidInput(
-                f"{folder} is not as it was when it was released: it was changed, or another run wrote this release elsewhere. "
-                "Use it as it was, or choose another --out: the release goes on there, at no further cost"
+                f"{folder} differs from the release that was recorded: it was changed, or another run wrote this release elsewhere. "
+                "Restore the original, or choose another --out: the release continues there, at no further cost"
             )
 
     def commit(self, release: str, folder: Path) -> None:
-        """Record that a message is in place, with its digests and its signer. Keeps records of later batches."""
+        """Record that a message is published, with its digests and its signer. Records of later batches are kept."""
         if self.ledger is not None:
             self.ledger.commit(release)
         if self.keys is not None:
@@ -220,9 +220,9 @@ class Account:
         return kept
 
     def after_failure(self) -> str:
-        """Return what a failed run has cost and what to do."""
+        """Return the cost of a failed run and what to do."""
         if self.keys is not None:
-            return "Fix the cause and run the same command again: it goes on where it stopped, at no further cost"
+            return "Fix the cause and run the same command again: it continues where it stopped, at no further cost"
         if self.ledger is not None:
             return (
                 "The release stays charged, and without --key-file it cannot be resumed: running again is a new charge"
@@ -230,10 +230,10 @@ class Account:
         return "Fix the cause and run again"
 
     def after_change(self) -> str:
-        """Return what a run has cost whose input changed while it was read, and what to do."""
-        again = "Run again when nobody writes to the file"
+        """Return the cost of a run whose input changed while it was read, and what to do."""
+        again = "Run again when no other program writes to the file"
         if self.keys is not None:
-            return f"{again}. If it was charged, it is resumed only if the file is again as it was at the beginning"
+            return f"{again}. If it was charged, it is resumed only if the file is again the same as at the beginning"
         if self.ledger is not None:
             return f"{again}. The release stays charged, and without --key-file it cannot be resumed"
         return again
@@ -249,7 +249,7 @@ class Account:
 
 
 def shared_release(kept: KeptRelease) -> tuple[str, str, tuple[int, ...]] | None:
-    """Return the first release, the label column and the weights of all columns, where several labels share the persons; else None."""
+    """Return the first release, the label column and the weights of all columns if several labels share the persons, else None."""
     shared, part = _spec(kept.request)
     if not isinstance(shared, list) or not isinstance(part, list):
         return None
@@ -257,19 +257,19 @@ def shared_release(kept: KeptRelease) -> tuple[str, str, tuple[int, ...]] | None
 
 
 def _spec(settings: str | None) -> tuple[object, object]:
-    """Return what settings say about label columns that share the persons, and which part of which release this one is."""
+    """Return the settings of label columns that share the persons, including the release and the part of this one."""
     record = json.loads(settings or "{}")
     return (record.get("shared"), record.get("part")) if isinstance(record, dict) else (None, None)
 
 
 def _label(settings: str) -> str | None:
-    """Return the label column, where several share the persons."""
+    """Return the label column, if several share the persons."""
     part = _spec(settings)[1]
     return str(part[1]) if isinstance(part, list) else None
 
 
 def _as_in(kept: KeptRelease, folder: Path) -> KeptRelease:
-    """Return a release with the digests of the first batch and of the texts, and with the signer, that a message's manifest has."""
+    """Return a release with the signer and the digests of the first batch and of the texts from a message's manifest."""
     manifest, signature = read_manifest(folder, LABELS)
     return replace(
         kept,

@@ -1,6 +1,6 @@
-"""`apply`: adds a later batch of records to a message, under its mechanism and its release.
+"""`apply`: add a later batch of records to a message, under its mechanism and its release.
 
-A batch uses the pieces of the release path: scan, record in the ledger, draw, publish, and record in the key file.
+A batch uses the same steps as a release: scan, record in the ledger, draw, publish, and record in the key file.
 """
 
 import os
@@ -44,59 +44,61 @@ def apply(
 ) -> ReleaseOutcome:
     """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
 
-    A new id is trusted to be a new label. If the same labels come again under new ids, each gets one more draw and costs ε once
-    more, and nothing here can notice it: after 40 such batches 99.85 % of the labels were recovered in a test. Never apply
-    labels again whose ids were generated again. The ledger keeps the number of batches and their records for you to judge.
+    A new id is assumed to be a new label. If the same labels come again under new ids, each gets another draw and costs
+    ε again, which cannot be detected here: after 40 such batches 99.85 % of the labels were recovered in a test. Never
+    apply the same labels again with newly generated ids. The ledger records the number of batches and their records so
+    that you can review them.
 
     Parameters
     ----------
     message : str or Path
         The message's folder.
     source : LabelSource or LabelInput
-        The new records, in a file or as an engine reads them. The id column and the label column must have the names that they have in the message.
+        The new records, in a file or as the input of an engine. The id column and the label column must have the same
+        names as in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
     ledger : Ledger, optional
-        The ledger that was charged for this message. A release that was charged to a ledger can only be added to with it: the
-        batch is recorded there before anything is drawn.
+        The ledger that was charged for this message. It is required if the release was charged to a ledger: the batch
+        is recorded there before anything is drawn.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the message's bounds, as in `LabelRandomizer`.
+        How to handle labels outside the message's bounds, as in `LabelRandomizer`.
     sign_key : str or Path, optional
-        Your private key, as in `privatize`. A signed message takes a batch only with the key that it was signed with; an
-        unsigned message is signed from now on.
+        Your private key, as in `privatize`. A signed message requires the key that signed it; an unsigned message is
+        signed from now on.
     phase : callable, optional
         For progress bars, as in `privatize`.
 
     Returns
     -------
     ReleaseOutcome
-        `records` counts the new records, `already_held` those that the message held before, and `left_out` those of persons who
-        were served before or have other records that were chosen.
+        `records` counts the new records, `already_held` the records that were already in the message, and `left_out`
+        the records of persons who were served before or have other chosen records.
 
     Raises
     ------
     InvalidInput
-        If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the labels lie
-        outside the bounds, or the ledger is missing or is not the one that was charged.
+        If the batch does not fit the message, the key file belongs to another message, one of the two is an outdated
+        copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the
+        labels lie outside the bounds, or the ledger is missing or was not charged for this message.
     LabelDPError
-        If the batch cannot be written. The text states whether the message is as it was.
+        If the batch cannot be written. The error states whether the message was changed.
 
     Warns
     -----
     ClippingWarning
-        If more than 5 % of the labels lie outside the bounds. The share is private: the message does not hold it.
+        If more than 5 % of the labels lie outside the bounds. The share is private: it is not in the message.
 
     See Also
     --------
-    privatize : Writes the message in the first place.
+    privatize : Write the first batch of a message.
 
     Privacy
     -------
-    Costs nothing more if each new id is a new label: every record still has one draw. A record whose id is in the message
-    keeps its private label, even if its label has changed, because a second draw under one release would show that it
-    changed. The key file records which batches the message has, so an outdated copy of either is refused. It also records
-    the input of a batch that was begun, so no other batch can take its place.
+    Costs nothing more if each new id is a new label: every record still has one draw. A record whose id is in the
+    message keeps its private label, even if its label has changed, because a second draw under one release would reveal
+    the change. The key file records the batches of the message, so an outdated copy of either is detected. It also
+    records the input of a batch that was begun, so that no other batch can replace it.
 
     Examples
     --------
@@ -166,7 +168,7 @@ def apply(
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch that was scanned, and the message that it is for. The ids of the labels have the message's type."""
+    """A scanned batch and its message. The ids of the labels have the message's type."""
 
     message: Message
     labels: LabelInput
@@ -180,10 +182,10 @@ class _Batch:
     phase: Phase
 
     def known_parts(self, path: Path, key_file: Path) -> tuple[tuple[str, ...], bool]:
-        """Return the digests of the batches that were finished before, and whether this batch is in the message already.
+        """Return the digests of the finished batches, and whether this batch is already in the message.
 
-        If it is, a run was killed after adding it: it is perhaps not listed, and not recorded in the key file. Raises `InvalidInput`
-        for any other batch than one that was begun, and for a message or a key file that is not the newest.
+        If it is, a run was killed after adding it, possibly before it was listed and recorded in the key file. Raise
+        `InvalidInput` if another batch was begun, and for an outdated message or key file.
         """
         kept = self.kept
         resumed = kept.pending is not None
@@ -193,7 +195,7 @@ class _Batch:
                 "batch's file first, unchanged. If the file is lost, make a new release with privatize"
             )
         digests = _digests(self.message.manifest)
-        known = kept.parts or digests[:1]  # no parts: an older version was killed before it recorded the first one
+        known = kept.parts or digests[:1]  # without parts, an older version was killed before it recorded the first one
         is_there = resumed and digests == (*known, kept.pending_part)
         if digests != known and not is_there:
             raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
@@ -202,7 +204,7 @@ class _Batch:
         return known, is_there
 
     def finish(self) -> int:
-        """List and record a batch that is in the message already; return the number of records that it added."""
+        """List and record a batch that is already in the message. Return the number of records that it added."""
         manifest, kept = self.message.manifest, self.kept
         if len(read_manifest(self.message.path, LABELS)[0].batches) < len(manifest.batches):
             manifest = self._with_card(manifest)
@@ -214,8 +216,8 @@ class _Batch:
     def add(self, known: tuple[str, ...], path: Path) -> int:
         """Record the batch as begun, randomize it, add it to the message and record it as finished.
 
-        Returns how many records it added. A batch that an earlier run had begun may have been released: if this run fails, it stays
-        the only one that may come next.
+        Return the number of records that it added. A batch that an earlier run had begun may have been released: if
+        this run fails, it remains the only batch that may come next.
         """
         begun = self.keys.put(replace(self.kept, done=True, parts=known, pending=self.scanned.input_hmac))
         target = self.message.next_file
@@ -232,7 +234,7 @@ class _Batch:
         return added
 
     def _write(self, begun: KeptRelease, target: Path) -> tuple[Manifest, int]:
-        """Draw the new records and put them, the card and then the manifest in place. Return the manifest and the number of new records."""
+        """Draw the new records and publish them, the card and the manifest, in this order. Return the manifest and the number of new records."""
         message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
         work.mkdir()
         job = DrawJob(
@@ -242,11 +244,11 @@ class _Batch:
             release=bytes.fromhex(message.header.release),
             labels=staged,
             work=work,
-            advice="Run again when nobody writes to the file",
+            advice="Run again when no other program writes to the file",
             held=message,
         )
         added = self.labels.randomize(job, self.scanned, self.phase("randomizing", 2 * self.scanned.drawn))
-        manifest = message.manifest  # the older digests as they were checked
+        manifest = message.manifest  # the older digests, already checked
         if not added:
             self._put(manifest)
             return manifest, 0
@@ -256,9 +258,7 @@ class _Batch:
             lambda path: LabelsFile(path, message.header, message.mechanism).count_written(),
         )
         manifest = self._with_card(replace(manifest, files=(*manifest.files, *listed.files)))
-        manifest.content(
-            self.signing
-        )  # raises an error for a manifest that is too long, before anything is put in place
+        manifest.content(self.signing)  # raises an error for a manifest that is too long, before anything is published
         self.keys.put(replace(begun, pending_part=listed.sha256, pending_papers=manifest.papers))
         target.parent.mkdir(exist_ok=True)
         publish(staged, target)
@@ -267,9 +267,9 @@ class _Batch:
         return manifest, added
 
     def _state_after(self, begun: KeptRelease, target: Path) -> str:
-        """Allow another batch after a failure, if this one was certainly not released. Return the state of the message in words."""
+        """Allow another batch after a failure, if this one was certainly not released. Return a description of the message's state."""
         if target.exists():
-            return "The batch is there but perhaps not listed, and until then readers refuse the message"
+            return "The batch was added but may not be listed yet, and until then readers reject the message"
         if self.kept.pending is None:
             try:
                 back = replace(begun, pending=None, pending_part=None, pending_papers=(), batches=begun.batches[:-1])
@@ -278,14 +278,14 @@ class _Batch:
                 LabelDPError,
                 OSError,
                 MemoryError,
-            ):  # perhaps the same full disk: the first error is the one to show
+            ):  # perhaps because of the same full disk: show the first error
                 pass
             else:
-                return "The message is as it was"
-        return "The message is as it was, and takes no other batch before this one"
+                return "The message was not changed"
+        return "The message was not changed, and accepts no other batch before this one"
 
     def _with_card(self, manifest: Manifest) -> Manifest:
-        """Write the card of the message with all its batches to the hidden place, and return the manifest with its digest."""
+        """Write the card of the message with all its batches to the hidden folder, and return the manifest with its digest."""
         message, staged = self.message, self.hidden / CARD
         card = message_card(message.mechanism, message.header, manifest.records, last_batch=today())
         staged.write_bytes(card.text().encode())
@@ -293,9 +293,9 @@ class _Batch:
         return replace(manifest, files=tuple(new if file.name == CARD else file for file in manifest.files))
 
     def _put(self, manifest: Manifest) -> None:
-        """Put a new card, if there is one, and then the manifest into the message, unless they are there already.
+        """Move a new card, if there is one, and then the manifest into the message, unless they are already there.
 
-        Readers refuse the message between the two, as they have done since the batch was put there.
+        Readers reject the message between the two steps, as they do since the batch was added.
         """
         (self.hidden / MANIFEST).write_bytes(manifest.content(self.signing))
         for name in (CARD, MANIFEST):
@@ -304,7 +304,7 @@ class _Batch:
                 replace_file(staged, place)
 
     def _record(self, kept: KeptRelease, manifest: Manifest) -> None:
-        """Record the release with this manifest in place, its new persons, and nothing begun."""
+        """Record the release with this manifest and its new persons, without a pending batch."""
         persons = self.scanned.persons
         new = () if persons is None else (self.keys.serve(kept.id, persons.words(self.served)),)
         self.keys.put(
@@ -328,8 +328,8 @@ def _digests(manifest: Manifest) -> tuple[str, ...]:
 def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
     """Return the key file's record of the message's release.
 
-    Raises `InvalidInput` for a message of another key, for one that cannot grow, and if its texts or signature are not those that
-    were released: a new signature would cover the change.
+    Raise `InvalidInput` for a message of another key or one that cannot be extended, and if its texts or signature
+    differ from the release: a new signature would cover the change.
     """
     if not message.header.keyed:
         raise InvalidInput(
@@ -341,9 +341,9 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
             "file that privatize was given"
         )
-    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which no draw depends on
+    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which do not affect draws
         raise InvalidInput(
-            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
+            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the original message"
         )
     if message.header.row_numbers or _requested_id(kept, key_file) is None:
         raise InvalidInput(
@@ -355,15 +355,15 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
         raise _changed(message.path, LABELS.description, key_file)
     if kept.signed_by not in (None, signed_by):
         raise InvalidInput(
-            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
-            "someone changed it. Use the message as it was"
+            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is missing: "
+            "someone changed it. Use the original message"
         )
     return kept
 
 
 def _changed(message: Path, name: str, key_file: Path) -> InvalidInput:
     return InvalidInput(
-        f"{message} has another {name} than {key_file} recorded: it was changed. Use the message as it was"
+        f"{message} has another {name} than {key_file} recorded: it was changed. Use the original message"
     )
 
 
@@ -383,10 +383,10 @@ def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> 
 
 
 def _check_columns(message: Message, labels: LabelInput) -> Domain:
-    """Return the bounds of the message's labels. Raise `InvalidInput` if the columns have other names than those of the message."""
+    """Return the bounds of the message's labels. Raise `InvalidInput` if the column names differ from the message."""
     if message.mechanism.domain is None:
         raise InvalidInput(
-            f"{message.path} does not say which bounds its labels had, so nothing can be added. Make a new release"
+            f"{message.path} does not state the bounds of its labels, so nothing can be added. Make a new release"
         )
     if labels.id_column != message.header.id_column:
         raise InvalidInput(
@@ -426,7 +426,7 @@ def _chosen(persons: PersonUnit, scanned: Scan, served: list[Words]) -> Scan:
 
 
 def _sharing(message: Message, kept: KeptRelease, labels: LabelInput) -> LabelInput:
-    """Return the labels as those of one of several columns, if the message shares its persons with others."""
+    """Return the labels with the shared persons, if the message shares its persons with others."""
     if message.header.persons is None or not message.header.persons.shared:
         return labels
     found = shared_release(kept)
@@ -457,7 +457,7 @@ def _shared_batches(message: Message, kept: KeptRelease, keys: KeyFile, scanned:
         folder, other = message.path.parent / label, known.get(label)
         if other is None or not (folder / MANIFEST).is_file():
             raise InvalidInput(
-                f"{message.path} shares its persons with the label {label!r}, and {folder} is not there or not finished. Keep all messages of "
+                f"{message.path} shares its persons with the label {label!r}, and {folder} is missing or not finished. Keep all messages of "
                 "one release in one folder, and finish the release with the same privatize command first"
             )
         there = _digests(read_manifest(folder, LABELS)[0])
@@ -495,9 +495,7 @@ def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
             f"{message} has {held} batches, but {key_file} knows of {known}: the key file is an outdated copy. Adding could "
             "release a record twice: use the newest key file"
         )
-    return (
-        f"the batches in {message} are not those that {key_file} recorded: they were changed. Use the message as it was"
-    )
+    return f"the batches in {message} differ from the ones that {key_file} recorded: they were changed. Use the original message"
 
 
 def _requested_id(kept: KeptRelease, key_file: Path) -> str | None:

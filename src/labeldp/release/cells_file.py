@@ -20,34 +20,34 @@ from labeldp.release.grid_labels import MOST_SIGNS
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 MOST_PARTITIONS = 1000
-"""The most columns of cell numbers. Each gets an equal part of ε, so that even a few of them are many."""
+"""The maximum number of columns of cell numbers. Each gets an equal part of ε, so useful numbers are much smaller."""
 
 SUMMED_CELLS = 1_000_000
-"""The most cells of all columns together. Drawing noise for all of them takes 10 to 30 s, after the charge."""
+"""The maximum total number of cells. Drawing noise for all of them takes 10 to 30 s, after the charge."""
 
 MOST_NUMBERS = 1 << 31
-"""A file with more numbers than this is not read: they must fit into memory."""
+"""The maximum number of values in a file: they must fit into memory."""
 
 PER_LABEL = 100
-"""A file with more records than this for each label is not read, unless they are few. Nearly all would go unanswered."""
+"""The maximum number of records per label, except in small files. Nearly all records would not have a label."""
 
 FEW_RECORDS = 1_000_000
-"""The number of records that are read even if there are few labels."""
+"""A number of records that is always allowed, even with few labels."""
 
 READ_AT_ONCE = 1 << 24
-"""Columns are read as they are and kept as small integers. This is about the number of values that are read at once."""
+"""The approximate number of values that are read at once. Columns are stored as small integers afterwards."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellColumns:
-    """Columns for sums, by kind: columns of −1 and +1 are signs, all others hold cell numbers from 0.
+    """Columns for sums, by kind: columns of −1 and +1 are signs, all others contain cell numbers from 0.
 
     Attributes
     ----------
     columns : list of array of int
         All columns.
     signs, whole : tuple of int
-        Which of them are signs, and which hold cell numbers.
+        The indices of the columns of signs, and of the columns of cell numbers.
     """
 
     columns: list[NDArray[np.integer]]
@@ -56,27 +56,27 @@ class CellColumns:
 
     @classmethod
     def of(cls, columns: Sequence[Any], names: Sequence[str] | None = None) -> CellColumns:
-        """Check the columns. Errors name them, and show no value.
+        """Check the columns. Errors name them, but never show a value.
 
         Parameters
         ----------
         columns : sequence of array of int
             One number for each record.
         names : sequence of str, optional
-            What to call them in errors.
+            Their names in errors.
         """
         called = [repr(name)[:60] for name in names] if names is not None else [str(i) for i in range(len(columns))]
         if not len(columns):
-            raise InvalidInput("there is no column of signs or cell numbers to sum over")
+            raise InvalidInput("give at least one column of signs or cell numbers to sum over")
         given, signs, whole = [], [], []
         for place, (one, name) in enumerate(zip(columns, called, strict=True)):
             numbers = as_numpy(one, f"column {name}")
             if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-                raise InvalidInput(f"column {name} must hold one whole number for each record, of an integer type")
+                raise InvalidInput(f"column {name} must contain one whole number for each record, of an integer type")
             given.append(numbers)
             if numbers.size and numbers.min() < 0:
                 if not np.isin(numbers, (-1, 1)).all():
-                    raise InvalidInput(f"column {name} must hold either −1 and +1 only, or cell numbers from 0")
+                    raise InvalidInput(f"column {name} must contain either −1 and +1 only, or cell numbers from 0")
                 signs.append(place)
             elif (numbers == 1).all():
                 signs.append(place)
@@ -110,16 +110,16 @@ class CellColumns:
 
     @property
     def single(self) -> int:
-        """How many cells hold a single record."""
+        """The number of cells with a single record."""
         return sum(int(np.count_nonzero(np.bincount(self.columns[place]) == 1)) for place in self.whole)
 
     @property
     def groups(self) -> int:
-        """Into how many equal parts ε is divided: all signs together, and each column of cell numbers."""
+        """The number of equal shares of ε: one for all signs together, and one for each column of cell numbers."""
         return bool(self.signs) + len(self.whole)
 
     def table_of_signs(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int8]:
-        """The columns of signs side by side, of all records or of these."""
+        """Return the columns of signs side by side, of all records or of these."""
         columns = [self.columns[place] for place in self.signs]
         return np.column_stack([(one if rows is None else one[rows]).astype(np.int8) for one in columns])
 
@@ -133,7 +133,7 @@ class CellsFile:
     path : Path
         The file.
     id_column : str
-        The name of its first column, which holds the ids.
+        The name of its first column, which contains the ids.
     ids : pyarrow.Array
         The ids.
     names : tuple of str
@@ -150,7 +150,7 @@ class CellsFile:
 
     @classmethod
     def read(cls, path: Path, id_type: str | None = None, labels: int | None = None) -> CellsFile:
-        """Read and check a Parquet file whose first column holds ids and whose others hold whole numbers.
+        """Read and check a Parquet file whose first column contains ids and whose others contain whole numbers.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class CellsFile:
         id_type : {"int", "str"}, optional
             Convert the ids to this type.
         labels : int, optional
-            How many labels there are. A file with far more records is refused before it is read.
+            The number of labels. A file with far more records is rejected before it is read.
         """
         if not path.is_file():
             raise InvalidInput(f"there is no file {path}: check the path")
@@ -190,14 +190,14 @@ class CellsFile:
 
 
 def write_cells(table: pa.Table, path: Path) -> None:
-    """Write the file to send, without notes of any program that made the features."""
+    """Write the file to send, without metadata from the program that made the features."""
     pq.write_table(table.replace_schema_metadata(None), path, compression="zstd")
 
 
 def _check_size(rows: int, columns: int, labels: int | None, path: Path) -> None:
-    """Refuse a file by what its footer says, before anything is read."""
+    """Raise `InvalidInput` for an unsuitable file, judged by its footer, before anything is read."""
     if rows < 1:
-        raise InvalidInput(f"{path} holds no records: ask the features party for the file again")
+        raise InvalidInput(f"{path} contains no records: ask the features party for the file again")
     if columns < 2:
         raise InvalidInput(f"{path} must have a column of ids and at least one column of signs or cell numbers")
     if columns - 1 > MOST_SIGNS + MOST_PARTITIONS:
@@ -222,12 +222,12 @@ def _check_schema(schema: pa.Schema, path: Path) -> None:
         raise InvalidInput(f"{path} has several columns named {name!r:.60}: rename all but one")
     if pa.types.is_nested(schema.types[0]):
         raise InvalidInput(
-            f"{path}: the first column, {schema.names[0]!r:.60}, holds {schema.types[0]!s:.60}. It must hold ids, integers or text"
+            f"{path}: the first column, {schema.names[0]!r:.60}, contains {schema.types[0]!s:.60}. It must contain ids, integers or text"
         )
     for field in list(schema)[1:]:
         if not pa.types.is_integer(field.type):
             raise InvalidInput(
-                f"{path}: the column {field.name!r:.60} holds {field.type}. The first column holds ids, and all others must hold whole "
+                f"{path}: the column {field.name!r:.60} contains {field.type}. The first column contains ids, and all others must contain whole "
                 "numbers: signs (−1 and +1) or cell numbers from 0"
             )
 
@@ -236,7 +236,7 @@ def _read(parquet: pq.ParquetFile, names: list[str], rows: int, path: Path) -> l
     """Return these columns, each with the number of rows in the footer."""
     table = parquet.read(names)
     if table.num_rows != rows:
-        raise InvalidInput(f"{path} is damaged: a column has other than {rows:,} rows. Copy the file again")
+        raise InvalidInput(f"{path} is damaged: a column does not have {rows:,} rows. Copy the file again")
     wholes = [table.column(name).combine_chunks() for name in names]
     return [pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one for one in wholes]
 
@@ -245,7 +245,7 @@ def _numbers(column: pa.Array, name: str, path: Path) -> np.ndarray:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise InvalidInput(
-            f"{path}: the column {name!r:.60} has no number in row {row + 1} (rows count from 1). Ask for cells that labeldp cells wrote"
+            f"{path}: the column {name!r:.60} lacks a number in row {row + 1} (rows count from 1). Ask for cells that labeldp cells wrote"
         )
     numbers = np.asarray(column)
     low, high = int(numbers.min()), int(numbers.max())

@@ -1,7 +1,8 @@
 """The path of every release, on any engine: plan, charge, draw, publish, commit.
 
-The order of the steps keeps the promises. The input is read and everything that can be refused is refused before the ledger is
-charged. Nothing is drawn from the labels before the charge. The folder appears by one rename, complete with its manifest.
+The guarantees depend on the order of the steps. The input is read, and everything that can fail is checked, before the
+ledger is charged. Nothing is drawn from the labels before the charge. The folder appears by one rename, complete with
+its manifest.
 
 Each kind of release has a subclass of `ReleaseJob`. It supplies the exact pass over the input with the plan (`read`), and the draw
 with its proof and its card (`draw`): `labels.py` and `sums.py` here, `score.py` and `report.py` in `evaluate/`.
@@ -34,9 +35,9 @@ from labeldp.tables.files import Phase
 
 @dataclass(frozen=True)
 class Ready:
-    """A release that was read and planned: nothing is left to refuse. Subclasses add what their draw needs.
+    """A release that was read, checked and planned. Subclasses add the data for their draw.
 
-    `request` identifies the release for resuming it. The data of `records` records take at least `row_bytes` each on disk.
+    `request` identifies the release for resuming it. Each of the `records` records takes at least `row_bytes` on disk.
     """
 
     request: ChargeRequest
@@ -46,7 +47,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a draw gives: its proven cost, the text of the description, the card, and a function that counts the rows of a data file."""
+    """The result of a draw: its proven cost, the text of the description, the card, and a function that counts the rows of a data file."""
 
     epsilon: Fraction
     description: str
@@ -64,12 +65,12 @@ class ReleaseJob(ABC, Generic[R]):
     kind: ClassVar[ReleaseKind]
     epsilon: Fraction
     unit: str = "record"
-    """What ε protects: each record, or each person with all records."""
+    """The unit of privacy: each record, or each person with all records."""
     covered: str | None = None
-    """The release whose charge covers this one, where several labels share the persons."""
+    """The release whose charge covers this one, if several labels share the persons."""
 
     def check(self, out: Path, key_file: Path | None) -> None:
-        """Raise `InvalidInput` for settings and places that cannot work. Reads nothing."""
+        """Raise `InvalidInput` for settings and paths that cannot work. Nothing is read."""
 
     @abstractmethod
     def read(self, account: Account, phase: Phase) -> R:
@@ -80,9 +81,9 @@ class ReleaseJob(ABC, Generic[R]):
         """Draw, and write the data to a new file or folder of parts. `work` is an empty folder on the same disk."""
 
     def earlier(self, out: Path, signing: SigningKey | None, account: Account) -> Callable[[R], tuple[Charge, Any]]:  # noqa: ARG002
-        """Open what is at `out`, if it is this release, from an earlier run; raise `InvalidInput` if it is anything else.
+        """Open the folder at `out` if an earlier run wrote this release there. Raise `InvalidInput` if it is anything else.
 
-        Returns a function that makes sure of it, once the input was read, and returns the charge and the value of the draw.
+        Return a function that verifies this after the input was read, and returns the charge and the value of the draw.
         """
         raise in_the_way(out)
 
@@ -97,13 +98,13 @@ def release(
     sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[R, Any, bool]:
-    """Make a release and put its folder at `out`. `privatize` describes the parameters.
+    """Make a release and put its folder at `out`. `privatize` documents the parameters.
 
-    Returns what was read, the value of the draw, and whether an earlier run had begun the release.
+    Return the input, the value of the draw, and whether an earlier run had begun the release.
     """
     expect_path(out, "out", "the release is a new folder")
     if key_file is not None:
-        expect_path(key_file, "key_file", "the key is kept in a file, which is made if there is none")
+        expect_path(key_file, "key_file", "the key is kept in a file, which is created if it does not exist")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
     Account(job.epsilon, ledger, dataset, unit=job.unit)  # raises errors about the ledger before anything is made
     job.check(out, key_path)
@@ -188,7 +189,7 @@ def _commit(out: Path, account: Account, charge: Charge) -> None:
 
 
 def _check_space(place: Path, ready: Ready) -> None:
-    """Raise `InvalidInput` if the disk is certainly too small."""
+    """Raise `InvalidInput` if the disk space is certainly insufficient."""
     needed, free = ready.row_bytes * ready.records, shutil.disk_usage(place).free
     if free < needed:
         raise InvalidInput(

@@ -15,19 +15,19 @@ from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, Weighting, parts_
 from labeldp.release.randomizer import numbered_persons
 
 FINE_CELLS = 2**20 + 1
-"""The grid of a domain that has none. A fine one costs nothing, since the noise of a sum does not depend on it."""
+"""The default number of cells. A fine grid costs nothing, because the noise of a sum does not depend on it."""
 
 WIDEST_WEIGHTED = 1 << 39
-"""The most grid points times the weight of a person, so that weighted sums against signs are exact."""
+"""The limit on grid points times the weight of a person, so that weighted sums against signs are exact."""
 
 MOST_SIGNS = 1 << 16
-"""The most columns of signs in one answer."""
+"""The maximum number of columns of signs in one answer."""
 
 
 class HeldLabels:
     """The labels of an experiment in grid units, clipped to a range that can only narrow.
 
-    With persons, every sum and count is weighted, so that all rows of a person weigh no more than `weight`.
+    With persons, every sum and count is weighted, so that all rows of a person weigh at most `weight`.
 
     Privacy
     -------
@@ -57,7 +57,7 @@ class HeldLabels:
 
     @property
     def weight(self) -> int:
-        """The weight of a person, or 1 where a record is the unit of privacy."""
+        """The weight of a person, or 1 if the unit of privacy is a record."""
         return 1 if self.weighting is None else self.weighting.each
 
     @property
@@ -75,19 +75,20 @@ class HeldLabels:
                 f"a clip can only narrow: its ends must lie in order from {self.lower:,} to {self.upper:,}, got {described(lower)} "
                 f"and {described(upper)}"
             )
-        # In this order: if an interrupt comes in between, noise is too wide. The other way around it would be too narrow.
+        # The order matters: after an interrupt in between, the noise is too wide. In the opposite order it would be too
+        # narrow.
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
 
     def subtract(self, expected: Integers, reach: int) -> None:
-        """Replace each label by how far it is above a public number of units, clipped at ±`reach`.
+        """Replace each label by its difference from a public number of units, clipped at ±`reach`.
 
-        The differences are those of the labels as they were before the first call, however often this is called.
+        Differences are always taken from the labels before the first call, even if this is called again.
         """
         whole = isinstance(reach, (int, np.integer)) and not isinstance(reach, bool)
         if not whole or not 1 <= 2 * int(reach) <= self.upper - self.lower:
             raise InvalidInput(
-                f"residuals are clipped to a range that is narrower than that of the labels, of 2 to {self.upper - self.lower:,} units: "
+                f"residuals are clipped to a narrower range than the labels, of 2 to {self.upper - self.lower:,} units: "
                 f"reach is half of it, got {described(reach)}"
             )
         if (
@@ -96,21 +97,21 @@ class HeldLabels:
             or ((expected <= -self.domain.count) | (expected >= self.domain.count)).any()
         ):
             raise InvalidInput(f"give a whole number of units within the grid for each of the {self.records:,} labels")
-        # As in `clip`: an interrupt in between leaves noise that is too wide. Histograms are refused from the first line on.
+        # As in `clip`, an interrupt in between leaves noise that is too wide. Histograms are disabled from the first line on.
         self.residuals = True
         self.units = np.clip(self._labels - expected, -int(reach), int(reach))
         self.lower, self.upper = -int(reach), int(reach)
 
     def histogram(self, parts: int) -> Integers:
-        """The number, or the weight, of labels in each of `parts` equal parts of the grid."""
+        """Return the number, or the weight, of labels in each of `parts` equal parts of the grid."""
         return self._counted(parts_of(self.units, parts, self.domain.count), parts)
 
     def _counted(self, codes: NDArray[np.integer], size: int) -> Integers:
-        """The number of records in each cell, or their weight."""
+        """Return the number of records in each cell, or their weight."""
         return np.bincount(codes, self.weights, minlength=size).astype(np.int64)
 
     def over_cells(self, codes: list[NDArray[np.integer]], sizes: tuple[int, ...]) -> tuple[Integers, Integers]:
-        """For each cell the sum of (unit − lower end of the clip) and the number of records, one partition after the other."""
+        """Return the sum of (unit − lower end of the clip) and the number of records of each cell, one partition after the other."""
         sums = [np.zeros(size, np.int64) for size in sizes]
         above = self.units - self.lower if self.weights is None else (self.units - self.lower) * self.weights
         for one, partition in zip(sums, codes, strict=True):
@@ -119,7 +120,7 @@ class HeldLabels:
         return np.concatenate(sums), np.concatenate(counts)
 
     def against_signs(self, signs: NDArray[np.integer]) -> tuple[Integers, Integers]:
-        """Per column the sum of sign·(unit − centre), and the sum of the signs. Refuses anything but ±1."""
+        """Return the sum of sign·(unit − centre) and the sum of the signs of each column. Raise `InvalidInput` for signs other than ±1."""
         for rows in row_blocks(*signs.shape):
             if (abs(signs[rows]) != 1).any():
                 bad = np.any((signs != 1) & (signs != -1), axis=1)
@@ -129,19 +130,19 @@ class HeldLabels:
 
 
 def on_grid(domain: Domain) -> Domain:
-    """The domain with its grid, or with a fine one if it has none."""
+    """Return the domain with its grid, or with a fine default grid."""
     return domain if domain.cells is not None else domain.with_cells(FINE_CELLS)
 
 
 def require_several(records: int) -> None:
-    """Refuse fewer than two labels."""
+    """Raise `InvalidInput` for fewer than two labels."""
     if records < 2:
         few = "there are no labels to sum" if records == 0 else "there is one label only"
         raise InvalidInput(f"{few}: sums are for at least two records. LabelRandomizer randomizes single labels")
 
 
 def require_room(records: int, domain: Domain, grain: int = 1) -> None:
-    """Refuse sums that might leave int64."""
+    """Raise `InvalidInput` if sums might overflow int64."""
     if records * domain.count * grain >= LARGEST_SUM:
         raise InvalidInput(
             f"sums of {records:,} labels on a grid of {domain.count:,} cells may not fit into 64-bit integers: give the domain "
@@ -150,16 +151,16 @@ def require_room(records: int, domain: Domain, grain: int = 1) -> None:
 
 
 def require_few(sums: int) -> None:
-    """Refuse more sums than an answer may have."""
+    """Raise `InvalidInput` for more sums than an answer may have."""
     if sums > MOST_SUMS:
-        raise InvalidInput(f"one answer has at most {MOST_SUMS:,} sums, and {sums:,} were asked for")
+        raise InvalidInput(f"one answer has at most {MOST_SUMS:,} sums, and {sums:,} were requested")
 
 
 def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArray[np.integer]], tuple[int, ...]]:
-    """Partitions as a list of arrays of cell numbers, and how many cells each has."""
+    """Return partitions as a list of arrays of cell numbers, and the number of cells of each."""
     given = [_cell_numbers(one, records) for one in (codes if are_several(codes) else [codes])]
     if not given:
-        raise InvalidInput("there is no partition to sum over")
+        raise InvalidInput("no partitions were given to sum over")
     alike = np.ndim(cells) == 0 if isinstance(cells, np.ndarray) else not isinstance(cells, (list, tuple))
     sizes = [cells] * len(given) if alike else list(cells)
     if len(sizes) != len(given):
@@ -176,7 +177,7 @@ def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArr
 
 
 def are_several(codes: Any) -> bool:
-    """Whether these are several partitions: a list of arrays, or an array with one row for each."""
+    """Return whether these are several partitions: a list of arrays, or an array with one row for each."""
     if isinstance(codes, np.ndarray):
         return codes.ndim == 2
     first = codes[0] if isinstance(codes, (list, tuple)) and codes else None
@@ -198,7 +199,7 @@ def _cell_numbers(codes: Any, records: int) -> NDArray[np.integer]:
 
 
 def checked_signs(signs: Any, records: int) -> NDArray[np.integer]:
-    """Signs as an array with a row for each record; whether they are ±1 is seen when they are summed."""
+    """Return signs as an array with a row for each record. Whether they are ±1 is checked when they are summed."""
     try:
         table: NDArray[Any] = np.asarray(signs)
     except (TypeError, ValueError):

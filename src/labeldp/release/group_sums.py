@@ -1,8 +1,9 @@
-"""Noisy sums by group, of several bounded numbers for each record or of its place in a histogram, with the exact ε that they cost.
+"""Noisy sums by group, of several bounded numbers for each record or of its cell in a histogram, with their exact ε.
 
-`score` and `report` are made of them. Groups are public and every record is in one of them, so a label touches the sums of one group only and
-groups cost nothing. Where a person is the unit of privacy, rows are weighted (`Rows`), so that all labels of a person move the sums no more
-than one label does otherwise. Sums of numbers get cube noise, which is as small for several of them as Laplace noise would be for half as many.
+`score` and `report` consist of them. Groups are public and every record is in one of them, so a label affects the sums
+of only one group, and groups cost nothing. If the unit of privacy is a person, rows are weighted (`Rows`), so that all
+labels of a person together change the sums at most as much as one label would. Sums of numbers get cube noise, which
+for n sums is about as small as Laplace noise for n/2 sums.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from labeldp.release.sums_draw import SumsBudget, noise_scale
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 UNITS = 2**18
-"""The weight of a record, or of all rows of a person together. A number becomes a whole number from 0 to its weight."""
+"""The weight of a record, or of all rows of a person together. A number is mapped to an integer from 0 to its weight."""
 KINDS = {"numbers": UNITS, "histograms": 2 * UNITS, "hits": UNITS}
-"""The kinds of sums, and the most by which replacing one label, or all of a person, changes them."""
+"""The kinds of sums, and the largest change from replacing one label, or all labels of a person."""
 
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows that are summed, in parts: all rows of one person in one group, or each row by itself without persons. All of it is public.
+    """The summed rows, in parts: all rows of one person in one group, or single rows without persons. Everything here is public.
 
-    The parts of a person weigh at most `UNITS` together, each in proportion to its number of rows. Numbers of a part are averaged before
-    they are summed. If all labels of a person are replaced, the changes of all sums, each in units of its part's weight, add up to
-    `UNITS` at the most.
+    The parts of a person weigh at most `UNITS` together, each in proportion to its number of rows. Numbers of a part
+    are averaged before they are summed. If all labels of a person are replaced, the changes of all sums, each in units
+    of its part's weight, add up to at most `UNITS`.
 
     Attributes
     ----------
     used : array of int64
-        The numbers of the rows that are in a group. All other attributes are about these.
+        The indices of the rows that are in a group. All other attributes refer to these.
     codes : array of int64
         The group of each row.
     persons : array of int64 or None
-        The number of each row's person.
+        The index of each row's person.
     parts : array of int64
         The part of each row.
     sizes, weights, groups : array of int64
@@ -92,7 +93,7 @@ class Rows:
 
     @property
     def shares(self) -> Floats:
-        """The part of each row in its person's weight, or 1 without persons."""
+        """The share of each row in its person's weight, or 1 without persons."""
         return (self.weights / (UNITS * self.sizes))[self.parts]
 
     def group_weights(self) -> Codes:
@@ -102,13 +103,13 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Noisy sums: one row for each group, one column for each question. Contains no label.
+    """Noisy sums: one row for each group, one column for each question. It contains no labels.
 
     Attributes
     ----------
     kind : {"numbers", "histograms", "hits"}
-        Sums of numbers that were mapped from their public ends to 0 … weight; or the weights of the labels in the cells of a grid; or the
-        weights of the labels of one of two classes in cells of public records.
+        Sums of numbers, mapped from their public bounds to 0 … weight; or the weights of the labels in the cells of a
+        grid; or the weights of the labels of one of two classes in cells of public records.
     values : array of int64 of shape (groups, questions)
         The noisy sums.
     scale : float
@@ -117,9 +118,9 @@ class GroupSums:
     counts : array of int64
         The number of records in each group, which is public.
     weights : array of int64
-        The weight of each group: `UNITS` for each record, or at most that for each person. It is public too.
+        The weight of each group: `UNITS` for each record, or at most that for each person. It is also public.
     ends : array of float64 of shape (groups, questions, 2)
-        The public ends of each number; for counts those of each cell.
+        The public bounds of each number; for counts, the bounds of each cell.
     """
 
     kind: str
@@ -146,7 +147,7 @@ class GroupSums:
         if not np.isfinite(self.ends).all() or (self.ends[..., 0] > self.ends[..., 1]).any():
             raise InvalidInput("the ends of noisy sums must be finite numbers in order")
         if not 0 < self.scale <= WIDEST or self.sensitivity > MAX_EPSILON * Fraction(self.scale):
-            raise InvalidInput("the scale of noisy sums is one that no sampler draws")
+            raise InvalidInput("the scale of noisy sums is not one that a sampler can use")
         if (abs(self.values) > LARGEST_SUM).any():
             raise InvalidInput("a noisy sum is larger than 2^61")
         if self.kind == "numbers":
@@ -154,21 +155,22 @@ class GroupSums:
 
     @property
     def sensitivity(self) -> int:
-        """The most by which replacing one label, or all of a person, changes the exact sums.
+        """The largest change of the exact sums from replacing one label, or all labels of a person.
 
-        It is that of the largest change in each group for numbers, added up over groups, and of all changes added up for the other kinds.
+        For numbers it is the largest change in each group, summed over groups. For the other kinds it is the sum of all
+        changes.
         """
         return KINDS[self.kind]
 
     def check_unit(self, persons: int | None) -> None:
-        """Raise `InvalidInput` unless the weights are those of records, or can be those of this number of persons."""
+        """Raise `InvalidInput` unless the weights are valid for records, or for this number of persons."""
         fits = self.weights == UNITS * self.counts if persons is None else self.weights <= UNITS * persons
         if not fits.all():
             raise InvalidInput("the weights of noisy sums do not fit the unit of privacy")
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the sums cost: the sensitivity over the scale."""
+        """The cost of the sums: the sensitivity divided by the scale."""
         return self.sensitivity / Fraction(self.scale)
 
     @property
@@ -180,7 +182,7 @@ class GroupSums:
 
     @property
     def sizes(self) -> Floats:
-        """The number of records of each group, or that of persons to which its weight is equal."""
+        """The number of records of each group, or the number of persons equivalent to its weight."""
         return self.weights / UNITS
 
     @property
@@ -223,7 +225,7 @@ class StoredGroupSums:
     ends: list[Any]
 
     def sums(self) -> GroupSums:
-        """Return the sums. The cost is not believed but computed."""
+        """Return the sums. The cost is not trusted but computed again."""
         try:
             ends = np.array(self.ends, np.float64)
             rows = [stored_integers(row, "values") for row in self.values]
@@ -232,12 +234,12 @@ class StoredGroupSums:
         except (TypeError, ValueError):
             raise InvalidInput("the noisy sums by group are damaged") from None
         if made.to_record() != vars(self):
-            raise InvalidInput("the epsilon of noisy sums is not what follows from their other fields")
+            raise InvalidInput("the epsilon of noisy sums does not match their other fields")
         return made
 
 
 def check_numbers(questions: int, records: int, epsilon: Fraction) -> None:
-    """Raise `InvalidInput`, before the charge, for sums of numbers that might leave 64 bits after it."""
+    """Raise `InvalidInput`, before the charge, for sums of numbers that might overflow 64 bits."""
     check_cube(questions, noise_scale(UNITS, epsilon))
     if records * UNITS >= LARGEST_SUM // 2:
         raise InvalidInput(
@@ -253,15 +255,15 @@ def draw_numbers(
     Parameters
     ----------
     budget : SumsBudget
-        What pays for it.
+        The budget to charge.
     numbers : sequence of array of float64
         For each question a number for each part (`Rows.means`), a function of its labels and of public numbers.
     ends : array of float64 of shape (groups, questions, 2)
-        Public bounds of the numbers. Numbers outside are moved to them.
+        Public bounds of the numbers. Numbers outside are clipped to them.
     rows : Rows
         The parts with their groups and weights.
     epsilon : Fraction
-        What the sums may cost.
+        The budget for the sums.
     """
     asked = budget.share(epsilon)
     scale = noise_scale(UNITS, asked)
@@ -287,20 +289,21 @@ def draw_histograms(
     epsilon: Fraction,
     kind: str = "histograms",
 ) -> GroupSums:
-    """Add up the weights of labels by group and cell, with Laplace noise: replacing a label moves two sums of its group by its weight.
+    """Sum the weights of labels by group and cell, with Laplace noise: replacing a label changes two sums of its group by its weight.
 
-    `cells` has the cell of each row's label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`. For "hits", the cell
-    of a row follows from what is public if its label is of the class that is counted, and is −1 if not. A sum then moves at most by the weight of
-    a person's rows in its cell, and all of them together by `UNITS`.
+    `cells` contains the cell of each row's label and `ends` the bounds of all cells; the other parameters are as in
+    `draw_numbers`. For "hits", the cell of a row depends on public data if its label is of the counted class, and is −1
+    otherwise. A sum then changes by at most the weight of a person's rows in its cell, and all sums together by at most
+    `UNITS`.
     """
     asked = budget.share(epsilon)
     scale = noise_scale(KINDS[kind], asked)
     counts, size = np.bincount(rows.codes), len(ends)
     exact = np.zeros(
         (counts.size, size + 1), np.int64
-    )  # the last cell is for labels that are not counted, but have a part of the weight
+    )  # the last cell is for labels that are not counted, but share the weight
     places = rows.codes * (size + 1) + np.where(cells < 0, size, cells)
-    found = Rows.of(places, rows.persons)  # its weights depend on labels, those of `rows` do not
+    found = Rows.of(places, rows.persons)  # its weights depend on labels, unlike the weights of `rows`
     add_over_cells(exact.reshape(-1), found.groups, found.weights, 0)
     budget.remaining -= KINDS[kind] / Fraction(scale)
     noisy = _cut(add_laplace(exact[:, :size].reshape(-1), scale)).reshape(counts.size, size)
@@ -308,5 +311,5 @@ def draw_histograms(
 
 
 def _cut(noisy: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums are below 2^60 and noise is cut off at 2^62, so what is cut off here is a function of the noisy sum."""
+    """Clip the noisy sums. Sums are below 2^60 and noise is clipped at 2^62, so the result is a function of the noisy sum."""
     return np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)

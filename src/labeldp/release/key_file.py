@@ -30,17 +30,18 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class KeptRelease:
-    """One release made with this key, recorded once its mechanism is fixed.
+    """One release made with this key, recorded when its mechanism is fixed.
 
-    `parts` are the digests of the batches in the message, that of the first batch from before it was put in place. `pending` is the fingerprint of a batch that was begun and not
-    recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
-    the digest of that file, once it was drawn and before it was put into the message, and `pending_papers` are `papers` with the
-    new card. `ledger` is true if the release was
-    charged to a ledger, which then has to know of later batches. `papers` are the digests of
-    `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
-    these `apply` notices what someone changed in a message, or that its signature is gone, and does not sign that. `served` are the
-    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy. Where several labels
-    share the persons, `batches` are the fingerprints of persons and ids of later batches, that of a begun one included.
+    `parts` are the digests of the batches in the message. The first one is recorded before the message is published.
+    `pending` is the fingerprint of a batch that was begun and not recorded as finished. Its file may or may not be in
+    the message, so only the same batch may come next. `pending_part` is the digest of that file, recorded after the
+    draw and before it is added to the message, and `pending_papers` are `papers` with the new card. `ledger` is true if
+    the release was charged to a ledger, which must then record later batches. `papers` are the digests of
+    `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if any.
+    With these `apply` detects changes to a message, or a missing signature, and does not sign them. `served` are the
+    digests of the files next to the key file that list the persons of each batch, if the unit of privacy is a person.
+    If several labels share the persons, `batches` are the fingerprints of persons and ids of later batches, including a
+    begun one.
     """
 
     id: str
@@ -79,7 +80,7 @@ class _Content:
 
 
 class KeyFile:
-    """A key and its releases, used by one run at a time. Changes are on disk, whole, before a call returns.
+    """A key and its releases, used by one run at a time. Changes are completely on disk before a call returns.
 
     Get one from `KeyFile.use`, which locks the file for the whole run. Without the lock, two runs could overwrite each
     other's releases, and a forgotten batch could be drawn twice.
@@ -92,10 +93,10 @@ class KeyFile:
     @classmethod
     @contextmanager
     def use(cls, path: Path, *, create: bool = False) -> Iterator[KeyFile]:
-        """The key file at `path`, locked until the block ends. With `create`, a new key if there is no file.
+        """Open the key file at `path`, locked until the block ends. With `create`, make a new key if the file does not exist.
 
-        A new key stays in memory until `save` or `put`, so a run that is refused leaves no file. A symbolic link is
-        resolved first, because replacing the link itself would leave an outdated key file where it points.
+        A new key stays in memory until `save` or `put`, so a run that fails before leaves no file. A symbolic link is
+        resolved first, because replacing the link itself would leave an outdated key file at its target.
         """
         place = path.resolve()
         if not create and not place.exists():
@@ -131,7 +132,7 @@ class KeyFile:
             key = bytes.fromhex(content.key)
         except InvalidInput as error:
             raise InvalidInput(f"the key file {shown} is damaged ({error}). Restore it from a backup") from None
-        except ValueError:  # whose text may show a part of the key
+        except ValueError:  # its message may show a part of the key
             raise InvalidInput(f"the key file {shown} is damaged (its key). Restore it from a backup") from None
         if len(key) != KEY_BYTES:
             raise InvalidInput(
@@ -145,29 +146,29 @@ class KeyFile:
         return tuple(self._releases.values())
 
     def find(self, release: str) -> KeptRelease | None:
-        """The release with this id."""
+        """Return the release with this id, or None."""
         return self._releases.get(release)
 
     def resumable(self, input_hmac: str, request: str) -> KeptRelease | None:
-        """An unfinished release of the same input and request."""
+        """Return an unfinished release of the same input and request, or None."""
         wanted = (input_hmac, request)
         begun = (kept for kept in self.releases if not kept.done and (kept.input_hmac, kept.request) == wanted)
         return next(begun, None)
 
     def save(self) -> None:
-        """Writes a new key to disk. This must happen before anything is charged or drawn with it."""
+        """Write a new key to disk. This must happen before anything is charged or drawn with it."""
         if not self.stored:
             self._write(self._releases)
 
     def put(self, release: KeptRelease) -> KeptRelease:
-        """Adds or replaces a release, on disk before the call returns."""
+        """Add or replace a release. It is on disk before the call returns."""
         self._write(self._releases | {release.id: release})
         return release
 
     def serve(self, release: str, persons: Iterable[Words]) -> str:
         """Write the next file of persons who have private labels, their keyed words in ascending order. Return its digest.
 
-        The caller records the digest with the release. Until then the file counts for nothing and is overwritten.
+        The caller records the digest with the release. Until then the file is ignored and may be overwritten.
         """
         known = self.find(release)
         place = self._served_file(release, 0 if known is None else len(known.served))
@@ -188,7 +189,7 @@ class KeyFile:
         return digest.hexdigest()
 
     def served(self, kept: KeptRelease) -> list[Words]:
-        """Return the words of all persons whom a release has served, in sorted arrays that are read from disk as needed."""
+        """Return the words of all persons whom a release has served, in sorted arrays that are read from disk on demand."""
         found: list[Words] = []
         for number, wanted in enumerate(kept.served):
             place = self._served_file(kept.id, number)
@@ -219,7 +220,7 @@ class KeyFile:
             copy.replace(self.path)
             flush(self.path.parent)
         except BaseException as error:
-            copy.unlink(missing_ok=True)  # it holds the key, and what an interrupted run still records goes there too
+            copy.unlink(missing_ok=True)  # it contains the key, and an interrupted run may still write there
             if not isinstance(error, OSError):
                 raise
             raise LabelDPError(
@@ -229,5 +230,5 @@ class KeyFile:
 
 
 def _new_copy(path: Path) -> Path:
-    """Where the next version is written before it replaces the file."""
+    """Return the path where the next version is written before it replaces the file."""
     return path.with_name(f".{path.name}.labeldp-new")

@@ -1,6 +1,6 @@
-"""Where the labels are: a noisy histogram, and the clip, mean and variance that follow from it.
+"""The range of the labels: a noisy histogram, and the clip, mean and variance derived from it.
 
-A clip makes all later sums less noisy. `first_look` asks for the histogram; everything else here is post-processing of it.
+A clip makes all later sums less noisy. `first_look` draws the histogram; everything else here is post-processing of it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from labeldp.release.sum_queries import SumQueries
 Integers = NDArray[np.int64]
 
 HISTOGRAM = Fraction(6, 100)
-"""The most that a histogram costs, as a share of ε."""
+"""The maximum cost of a histogram, as a share of ε."""
 ENOUGH = 1000
-"""The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
+"""The maximum cost of a histogram, times the number of records: its noise then has a scale of 1/500 of them."""
 PARTS = 64
 """The number of parts of a histogram, unless the labels are few whole numbers."""
 MOST_WHOLE = 128
 """Whole labels with at most this number of values are counted one by one."""
 FEWEST_PARTS = 4
-"""The fewest parts of a histogram."""
+"""The minimum number of parts of a histogram."""
 LEAST_RECORDS = 10
-"""A histogram needs this number of records for each unit of the noise of all its counts together. Otherwise it is ignored."""
+"""The number of records that a histogram needs per unit of the total noise of its counts. With fewer it is ignored."""
 USUAL_SUMS = 24
 """A clip is chosen for the noise of this number of signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
 records has p³/3·(width/(ε·n))² more error."""
 SEEN_TAIL = 0.1
-"""The share of the mean square beyond a clip that features could have explained."""
+"""The share of the mean square beyond a clip that features are assumed to explain."""
 LEAST_VARIANCE = 1 / 1000
-"""The variance of clipped labels is taken to be at least this share of the squared width: noise may hide all labels but one value."""
+"""The minimum of the assumed variance of clipped labels, as a share of the squared width: noise may hide all values but one."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class LabelRange:
     Attributes
     ----------
     clip : tuple of (int, int)
-        In grid units.
+        The clip, in grid units.
     lower : float
         The lower end of the clip as a label.
     mean, variance : float
-        Of the clipped labels.
+        The mean and variance of the clipped labels.
     factor, shift : float
-        A mean of clipped labels c corresponds to a mean label of lower + (c − lower)·factor + shift: labels above the clip are taken to
-        be more frequent where labels are large, labels below it everywhere alike.
+        A mean of clipped labels c corresponds to a mean label of lower + (c − lower)·factor + shift: labels above the
+        clip are assumed to be more frequent where labels are large, and labels below it equally frequent everywhere.
     """
 
     clip: tuple[int, int]
@@ -68,12 +68,12 @@ class LabelRange:
     shift: float
 
     def is_known(self, domain: Domain) -> bool:
-        """Whether a histogram told more than the bounds: if not, this is the whole range, with some variance."""
+        """Return whether a histogram was informative. If not, this is the whole range, with some variance."""
         whole = whole_range(domain)
         return replace(self, variance=whole.variance) != whole
 
     def unclipped(self, means: Floats) -> Floats:
-        """Means of labels from means of clipped labels."""
+        """Return means of labels from means of clipped labels."""
         return np.asarray(self.lower + (means - self.lower) * self.factor + self.shift)
 
 
@@ -86,7 +86,8 @@ def histogram_parts(domain: Domain, records: int, epsilon: Fraction) -> int:
 def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     """Choose the clip of least expected error for sums of this ε, from noisy counts of the labels.
 
-    A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
+    A clip loses the tail beyond it, except for the part that `unclipped` restores on average; a wide one makes all sums
+    noisier.
     """
     domain, parts = counts.domain, counts.values.size
     if not _is_informative(counts, records):
@@ -103,7 +104,7 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
 
 
 def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRange:
-    """The range of labels for a clip that was chosen before."""
+    """Return the range of labels for a clip that was chosen before."""
     domain, parts = counts.domain, counts.values.size
     if not _is_informative(counts, records):
         return whole_range(domain)
@@ -119,18 +120,18 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
 
 
 def _is_informative(counts: Answer, records: int) -> bool:
-    """Whether a histogram is more than noise: the noise of all counts together is small compared with the number of records."""
+    """Return whether a histogram is more than noise: the total noise of the counts is small compared with the number of records."""
     return counts.scale / counts.weight * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
 
 
 def whole_range(domain: Domain) -> LabelRange:
-    """Return the range of labels about which nothing is known: no clip."""
+    """Return the range without any knowledge about the labels: no clip."""
     width = domain.upper - domain.lower
     return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
 
 
 def usual_variance(mean: float, domain: Domain) -> float:
-    """Return the variance of labels of which only the mean is known: the uniform one's in the middle of the bounds, less near an end."""
+    """Return an assumed variance given only the mean: that of the uniform distribution in the middle of the bounds, less near an end."""
     least = 0.02 * (domain.upper - domain.lower)
     mean = min(max(mean, domain.lower + least), domain.upper - least)
     return (mean - domain.lower) * (domain.upper - mean) / 3
@@ -144,7 +145,7 @@ def part_places(counts: Answer) -> tuple[Integers, Integers, Floats]:
 
 
 def _masses(counts: Answer, records: int, parts: int) -> Floats:
-    """The probabilities of the parts, without the even spread that `unimodal_masses` adds: here it would look like a tail."""
+    """Return the probabilities of the parts, without the even spread that `unimodal_masses` adds: here it would look like a tail."""
     scale = counts.scale / counts.weight
     if scale == 0:
         return np.asarray(counts.sums / counts.sums.sum())
@@ -155,16 +156,17 @@ def _masses(counts: Answer, records: int, parts: int) -> Floats:
 
 
 def _tail(beyond: Floats, masses: Floats) -> float:
-    """What is lost with labels beyond an end of the clip: the square of the mean excess, and the part of it that features could have explained.
+    """Return the loss from labels beyond an end of the clip: the square of the mean excess, and the part that features could explain.
 
-    `unclipped` restores the mean excess on average. It counts all the same: it is restored from a noisy histogram, and not by features.
+    `unclipped` restores the mean excess on average. It still counts as a loss, because it is restored from a noisy
+    histogram and not by features.
     """
     excess = np.maximum(beyond, 0)
     return float(masses @ excess) ** 2 + SEEN_TAIL * float(masses @ np.square(excess))
 
 
 def first_look(queries: SumQueries) -> LabelRange:
-    """Ask for a histogram of the labels, and clip them to where it shows them."""
+    """Draw a histogram of the labels, and clip the labels to the range that it shows."""
     budget = histogram_share(queries.remaining, queries.size)
     counts = queries.histogram(histogram_parts(queries.domain, queries.size, budget), budget)
     found = label_range(counts, queries.size, float(queries.remaining))
@@ -173,7 +175,7 @@ def first_look(queries: SumQueries) -> LabelRange:
 
 
 def clip_text(sums: PrivateSums) -> str:
-    """Return what the clip did to sums that begin with a histogram, or nothing if it is as wide as the bounds. Costs nothing."""
+    """Return a note on the clip of sums that begin with a histogram, or nothing if it is as wide as the bounds. Costs nothing."""
     counts, *others = sums.answers
     clip, domain = others[-1].clip, sums.domain
     if clip == (0, domain.count - 1):
@@ -188,5 +190,5 @@ def clip_text(sums: PrivateSums) -> str:
 
 
 def histogram_share(epsilon: Fraction, records: int) -> Fraction:
-    """What a histogram of the labels may cost of ε."""
+    """Return the part of ε for a histogram of the labels."""
     return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))

@@ -1,7 +1,8 @@
 """Releases of private labels: `privatize`, on files and on any engine.
 
-A run that dies at any point can be repeated: with the same key and the same input it continues the same release at no further
-cost, and keyed randomness gives every record the same draw. No label is randomized before the mechanism is stored.
+A run that fails at any point can be repeated: with the same key and the same input it continues the same release at no
+further cost, and keyed randomness gives every record the same draw. No label is randomized before the mechanism is
+stored.
 """
 
 from __future__ import annotations
@@ -45,31 +46,31 @@ from labeldp.tables.files import Phase
 
 @dataclass(frozen=True)
 class ReleaseOutcome:
-    """What a run of `privatize` or `apply` did. It is for the labels party, which must not pass `clipped` on.
+    """The outcome of a run of `privatize` or `apply`. It is for the labels party, which must not pass on `clipped`.
 
     Attributes
     ----------
     message : Path
         The message's folder.
     mechanism : FiniteMechanism
-        What randomized the labels.
+        The mechanism that randomized the labels.
     records : int
-        How many records this run added to the message.
+        The number of records that this run added to the message.
     clipped : int
-        How many labels lay outside the bounds and were moved to them. This count is private: ε does not cover it.
+        The number of labels outside the bounds, which were moved to them. This count is private: ε does not cover it.
     resumed : bool
         Whether the run continued, or found finished, a release that an earlier run had begun.
     already_held : int
-        How many records of a later batch the message held already; they keep their private labels.
+        The number of records of a later batch that were already in the message; they keep their private labels.
     left_out : int
-        Where a person is the unit of privacy: how many records got no private label, because other records of their persons were
-        chosen, or because their persons are in an earlier batch.
+        If the unit of privacy is a person, the number of records without a private label, because other records of
+        their persons were chosen, or because their persons are in an earlier batch.
     message_records : int
         The number of records in the message after the run, in all its batches.
     unit : {"record", "person"}
-        What ε is for: each record, or each person with all records.
+        The unit of privacy: each record, or each person with all records.
     entries : int
-        The most labels of one person in the message; 1 where a record is the unit of privacy.
+        The maximum number of labels per person in the message; 1 if the unit of privacy is a record.
 
     Examples
     --------
@@ -110,12 +111,13 @@ def privatize(
 ) -> ReleaseOutcome:
     """Randomize the labels in a file and write them as a message for the features party.
 
-    The message is a folder that appears whole or not at all. Files of any size are processed in bounded memory.
+    The message is a folder that appears complete or not at all. Files of any size are processed in bounded memory.
 
     Parameters
     ----------
     source : LabelSource or LabelInput
-        The labels and their ids, in a file or as an engine reads them. The file is read more than once and must not change in between.
+        The labels and their ids, in a file or as the input of an engine. The file is read more than once and must not
+        change in between.
     randomizer : LabelRandomizer
         The budget ε, the bounds of the labels, the loss and the mechanism.
     out : str or Path
@@ -123,16 +125,17 @@ def privatize(
     ledger : Ledger, optional
         The ledger to charge.
     dataset : str, optional
-        The name of the dataset in the ledger. A ledger needs one.
+        The name of the dataset in the ledger. Required with a ledger.
     key_file : str or Path, optional
-        Where the secret key is kept; a new file is made if there is none. With it, a run that failed can be repeated at no
-        further cost, and `apply` can add later batches. Without it, the key is forgotten when the run ends.
+        The file for the secret key; it is created if it does not exist. With it, a failed run can be repeated at no
+        further cost, and `apply` can add later batches. Without it, the key is discarded when the run ends.
     keep_order : bool, default False
-        Write the rows in the order of the input. If that order follows the labels, it reveals them. Otherwise the order
-        depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
+        Whether to write the rows in the order of the input. If that order depends on the labels, it reveals them. By
+        default the order depends only on the ids. Without an id column the ids are row numbers and show the order of
+        the input in any case.
     sign_key : str or Path, optional
-        Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it, and
-        anyone with the public key can check that it is yours and unchanged.
+        Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it,
+        and anyone with the public key can verify that it is yours and unchanged.
     phase : callable, optional
         For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
         that is called with the number of rows done since the last call.
@@ -149,26 +152,27 @@ def privatize(
     InsufficientBudget
         If the ledger has less than ε left for the dataset. This is checked before a label is read.
     LabelDPError
-        If the message cannot be written. The text states what was charged and how to go on.
+        If the message cannot be written. The error states what was charged and how to continue.
 
     Warns
     -----
     ClippingWarning
-        If more than 5 % of the labels lie outside the bounds. The share is private: the message does not hold it.
+        If more than 5 % of the labels lie outside the bounds. The share is private: it is not in the message.
 
     See Also
     --------
-    apply : Adds later batches to a message.
-    Message : Reads a message.
+    apply : Add later batches to a message.
+    Message : Read a message.
     LabelRandomizer : The same for labels in an array.
 
     Privacy
     -------
-    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. If the source has a column of persons, it is so for
-    replacing all labels of one person; which rows exist and whom they belong to is not protected. It is charged to the ledger
-    before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
-    are in the message unchanged. Without an id column they are the row numbers, so the message shows the order of the input:
-    if that order follows the labels, it reveals them, and ε does not cover it.
+    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. If the source has a column of
+    persons, this holds for replacing all labels of one person; which rows exist and whom they belong to is not
+    protected. It is charged to the ledger before anything is drawn from the labels. Resuming a release, or repeating a
+    finished one, charges nothing. The ids are in the message unchanged. Without an id column they are the row numbers,
+    so the message shows the order of the input: if that order depends on the labels, it reveals them, and ε does not
+    cover this.
 
     Examples
     --------
@@ -215,7 +219,7 @@ def run_release(kind: LabelRelease, out: str | os.PathLike[str], **options: Any)
 
 
 def as_input(source: LabelSource | LabelInput) -> LabelInput:
-    """Return the input of an engine as it is, and a file as the input of the engine for one machine."""
+    """Return the input of an engine unchanged, and a file as the input of the engine for one machine."""
     if isinstance(source, LabelSource):
         return ArrowInput(source)
     if not hasattr(source, "scan"):
@@ -227,7 +231,7 @@ def as_input(source: LabelSource | LabelInput) -> LabelInput:
 
 @dataclass(frozen=True)
 class LabelsReady(Ready):
-    """Labels that were scanned, and the plan for them. The mechanism is designed already if it needs no private prior."""
+    """Scanned labels, and the plan for them. The mechanism is already designed unless it needs a private prior."""
 
     scanned: Scan
     plan: Plan
@@ -236,7 +240,7 @@ class LabelsReady(Ready):
 
 @dataclass(frozen=True)
 class Sharing:
-    """Label columns that share the persons: their names and weights, and the most labels of a person in all of them."""
+    """Label columns that share the persons: their names and weights, and the maximum number of labels of a person in all of them."""
 
     labels: tuple[str, ...]
     weights: tuple[int, ...]
@@ -263,13 +267,13 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         self.unit = "record" if labels.person_column is None else "person"
 
     def check(self, out: Path, key_file: Path | None) -> None:
-        """Raise `InvalidInput` for what the engine cannot do, and for places inside the input."""
+        """Raise `InvalidInput` for options that the engine does not support, and for paths inside the input."""
         check_engine(self.labels, out, key_file, keep_order=self.keep_order)
 
     def read(self, account: Account, phase: Phase) -> LabelsReady:
-        """Scan the labels, and plan for their number. Counting on the plan's grid at once saves a pass, if the number is known."""
+        """Scan the labels, and plan for their number. If the number is known, they are counted at once, which saves a pass."""
         rows = self.labels.row_count()
-        known = rows and self.unit == "record"  # an empty file is refused by the scan; with persons, the scan chooses
+        known = rows and self.unit == "record"  # the scan rejects an empty file; with persons, the scan chooses
         plan = self.randomizer.plan(rows) if rows and known else None
         counted = self.domain if self.domain.classes else None if plan is None or plan.split is None else plan.grid
         scanned = self.labels.scan(
@@ -290,7 +294,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
                 raise InvalidInput(
                     f"no row was chosen for the label {self.labels.label_column!r}: there are too few persons for its weight"
                 )
-            if self.sharing is not None:  # other labels have the rest
+            if self.sharing is not None:  # other labels get the rest
                 plan = self.randomizer.plan(scanned.drawn, sizes, plan.entries)
         elif plan is None or plan.request.records != scanned.records:
             plan = self.randomizer.plan(scanned.records)
@@ -329,7 +333,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
     def earlier(
         self, out: Path, signing: SigningKey | None, account: Account
     ) -> Callable[[LabelsReady], tuple[Charge, tuple[FiniteMechanism, int]]]:
-        """Open the existing message, which must be known and have the requested signature."""
+        """Open the existing message. It must be known and have the requested signature."""
         try:
             found = Message.open(out)
         except InvalidInput:
@@ -350,18 +354,18 @@ class LabelRelease(ReleaseJob[LabelsReady]):
     def _repeat(
         self, message: Message, known: Release | KeptRelease, ready: LabelsReady, account: Account
     ) -> tuple[Charge, tuple[FiniteMechanism, int]]:
-        """Return a message that an earlier run has completed, if it is this very release: at most its commit was missing."""
+        """Return a message that an earlier run completed, if it is the same release. At most its commit was missing."""
         if (known.input_hmac, known.request) != (ready.request.input_hmac, ready.request.settings):
             raise InvalidInput(
                 f"{message.path} exists and is not overwritten. The key file knows it: it was made from another input, with other "
-                "settings or by another engine. Repeat that command as it was; another --out is a new release, charged again"
+                "settings or by another engine. Repeat the original command; another --out is a new release, charged again"
             )
         asked = self._header(known.id, ready, account)
         for name, has in vars(message.header).items():
             if has != (wanted := getattr(asked, name)) and name not in ("dataset", "date"):
                 raise InvalidInput(
                     f"{message.path} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not "
-                    "overwritten: repeat the command as it was, or choose another --out, which makes a new release"
+                    "overwritten: repeat the original command, or choose another --out, which makes a new release"
                 )
         charge = Charge(known.id, message.mechanism.to_json(), resumed=True)
         account.fix(charge, message.mechanism, ready.request)
@@ -369,7 +373,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         return charge, (message.mechanism, message.records)
 
     def _mechanism(self, ready: LabelsReady, account: Account, charge: Charge, phase: Phase) -> FiniteMechanism:
-        """Return the mechanism of a resumed release, or design one. If it needs a private prior, that is drawn here, for ε₁."""
+        """Return the mechanism of a resumed release, or design one. A private prior, if needed, is drawn here, for ε₁."""
         if charge.mechanism is not None:
             return FiniteMechanism.from_json(charge.mechanism)
         if ready.mechanism is not None:
@@ -429,7 +433,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
 
 
 def check_engine(labels: LabelInput, out: Path, key_file: Path | None, *, keep_order: bool = False) -> None:
-    """Raise `InvalidInput` for what an engine cannot do, and for places that would mix up input, message and key."""
+    """Raise `InvalidInput` for options that an engine does not support, and for paths that would mix up input, message and key."""
     if keep_order and not labels.keeps_order:
         raise InvalidInput(
             "this engine cannot write rows in the order of the input: leave out keep_order (--keep-order)"
@@ -439,10 +443,10 @@ def check_engine(labels: LabelInput, out: Path, key_file: Path | None, *, keep_o
 
 
 def expected_figures(plan: Plan) -> dict[str, Any]:
-    """Return the figures of a planned release, for `privatize --dry-run`. Reads no label and charges nothing.
+    """Return the figures of a planned release, for `privatize --dry-run`. No labels are read and nothing is charged.
 
-    `expected_loss` (of a label), `model_error` (of a model trained on all rows, for squared loss) and `outputs` are those
-    under the given public prior, or else under a flat one.
+    `expected_loss` (of a label), `model_error` (of a model trained on all rows, for squared loss) and `outputs` assume
+    the given public prior, or else a uniform one.
     """
     grid, request = plan.grid, plan.request
     prior = request.prior if request.prior is not None else Prior.uniform(grid)
@@ -450,7 +454,7 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
     rule, bounds = get_loss(request.loss), Domain(grid.lower, grid.upper)
     valid = bool(rule.valid_outputs.contains(mechanism.outputs).all())
     models = ModelErrors(request.prior, domain=bounds, public=request.prior is not None)
-    auto = plan.mechanism == "auto"  # then the same number as `advise` gives
+    auto = plan.mechanism == "auto"  # then it equals the number from `advise`
     model = (
         models.labels(request.epsilon, request.known_records) if auto else models.of(mechanism, request.known_records)
     )
@@ -475,7 +479,7 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
 
 
 def _loss_text(loss: LossLike, domain: Domain) -> str:
-    """Return what distinguishes a loss from others. For a function, a digest of its values on the bounds is added to its name."""
+    """Return a text that identifies a loss. For a function, a digest of its values on the bounds is added to its name."""
     rule = get_loss(loss)
     if not isinstance(rule, Custom):
         return loss if isinstance(loss, str) else rule.name

@@ -1,11 +1,12 @@
-"""The budget ledger: the budget that was agreed for each dataset, and all releases that were charged to it.
+"""The budget ledger: the agreed budget of each dataset, and all releases that were charged to it.
 
-It is one SQLite file. A release is *reserved*, and thereby charged, before anything is drawn from the labels. Its mechanism
-is *fixed* before the first label is randomized. It is *committed* when its message is in place. Nothing is ever refunded, so
-a crash can waste budget but cannot overspend it.
+It is one SQLite file. A release is *reserved*, and thereby charged, before anything is drawn from the labels. Its
+mechanism is *fixed* before the first label is randomized. It is *committed* when its message is published. Nothing is
+ever refunded, so a crash can waste budget but cannot overspend it.
 
-Triggers in the file stop accidents: no INSERT, UPDATE or DELETE takes anything back (`ledger_file`). They do not stop
-the owner of the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
+Triggers in the file prevent accidents: no INSERT, UPDATE or DELETE can undo anything (`ledger_file`). They do not stop
+the owner of the file. A journal of hashes, written in the same transactions, reveals changes afterwards
+(`ledger_journal`).
 """
 
 from __future__ import annotations
@@ -53,24 +54,24 @@ if TYPE_CHECKING:
 __all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fingerprint"]
 
 LOCK_TIMEOUT = 30.0
-"""Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
+"""The number of seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `Ledger.verify` found in order.
+    """The result of a successful `Ledger.verify`.
 
     Attributes
     ----------
     head : str
-        The hash of the last entry, which represents the whole journal. Note it where people who can write the ledger cannot
-        change it, and give it to a later check as `expect`.
+        The hash of the last entry, which represents the whole journal. Keep it where people with write access to the
+        ledger cannot change it, and pass it to a later check as `expect`.
     entries : int
-        How many entries the journal has.
+        The number of entries in the journal.
     datasets, releases, batches : int
-        How many of each there are.
+        The number of each.
     mechanisms : int
-        How many stored mechanisms were proven, each within its charge.
+        The number of stored mechanisms that were proven, each within its charge.
     expected_at : int or None
         The number of the entry whose hash was expected.
     """
@@ -87,31 +88,31 @@ class Verification:
 class Ledger(Tabular):
     """A budget ledger on disk: datasets, their budgets, and all releases that were charged to them.
 
-    `privatize` charges a ledger by itself. Call `reserve`, `fix` and `commit` only if you write a release of your own.
+    `privatize` charges a ledger automatically. Call `reserve`, `fix` and `commit` only if you implement your own release.
 
     Each call opens the file, does one transaction and closes the file. So a `Ledger` is only a path: threads, forks and
-    processes of one machine may share, copy and pickle it. Each call takes O(releases) time.
+    processes on one machine may share, copy and pickle it. Each call takes O(releases) time.
 
     Parameters
     ----------
     path : str or Path
         An existing ledger. `Ledger.create` makes a new one.
     timeout : float, optional
-        How many seconds to wait for other processes; 30 by default.
+        The number of seconds to wait for other processes; 30 by default.
 
     Attributes
     ----------
     path : Path
         The ledger's file.
     timeout : float
-        How many seconds to wait for other processes.
+        The number of seconds to wait for other processes.
 
     Raises
     ------
     InvalidInput
-        If there is no ledger at `path`, or a newer version of labeldp wrote it.
+        If `path` is not a ledger, or a newer version of labeldp wrote it.
     LedgerBroken
-        If the file is damaged or was changed by hand. Every method raises it where it notices that.
+        If the file is damaged or was edited. Every method raises this error when it detects that.
 
     Privacy
     -------
@@ -119,9 +120,9 @@ class Ledger(Tabular):
     the charge are one transaction, which is on disk before `reserve` returns. Nothing is ever refunded. A stored mechanism is
     proven and costs at most the charge.
 
-    This holds as long as the file is only written by labeldp. Its triggers refuse every INSERT, UPDATE or DELETE that would
-    take something back. They stop accidents, not the owner of the file, who can drop them. `verify` finds such a change, and
-    with a head hash that was noted elsewhere also a file that was replaced or rewritten.
+    This holds as long as only labeldp writes the file. Its triggers reject every INSERT, UPDATE or DELETE that would
+    undo something. They prevent accidents, but do not stop the owner of the file, who can drop them. `verify` detects
+    such a change. With a head hash that was stored elsewhere, it also detects a file that was replaced or rewritten.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class Ledger(Tabular):
         expect_path(path, "path", "give the file of the ledger")
         self.path = Path(path).absolute()
         self.timeout = LOCK_TIMEOUT if timeout is None else timeout
-        with self._reading():  # a wrong path or a newer format shows here, not at the first charge
+        with self._reading():  # a wrong path or a newer format fails here, not at the first charge
             pass
 
     @classmethod
@@ -154,9 +155,9 @@ class Ledger(Tabular):
         path : str or Path
             The new file.
         exist_ok : bool, default False
-            Open the ledger if there is one already, instead of raising.
+            Open an existing ledger instead of raising an error.
         timeout : float, optional
-            How many seconds to wait for other processes; 30 by default.
+            The number of seconds to wait for other processes; 30 by default.
 
         Returns
         -------
@@ -165,22 +166,22 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the file exists and `exist_ok` is false, or if it cannot be made.
+            If the file exists and `exist_ok` is false, or if it cannot be created.
         """
         create_file(Path(path).absolute(), LOCK_TIMEOUT if timeout is None else timeout, exist_ok=exist_ok)
         return cls(path, timeout=timeout)
 
     def add_dataset(self, name: str, budget: Epsilon, *, unit: str = "record") -> Dataset:
-        """Enter a dataset with the ε that all its releases may cost together. It can be neither removed nor changed.
+        """Add a dataset with the ε that all its releases may cost together. It can be neither removed nor changed.
 
         Parameters
         ----------
         name : str
-            1 to 100 printable characters. Two names that differ only in upper and lower case are the same.
+            1 to 100 printable characters. Names that differ only in case are the same.
         budget : float, str, Decimal or Fraction
-            At most a million. A float means the decimal that is printed: 0.1 is 1/10.
+            At most a million. A float means its decimal form: 0.1 is 1/10.
         unit : {"record", "person"}, default "record"
-            What the budget is for: each record, or each person with all records. Releases of the other unit are refused.
+            The unit of privacy: each record, or each person with all records. Releases of the other unit are rejected.
 
         Returns
         -------
@@ -189,7 +190,7 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the name is taken or cannot be used, or if the budget is not a positive number.
+            If the name is taken or invalid, or if the budget is not a positive number.
         """
         name, amount = dataset_name(name), exact_budget(budget)
         if unit not in UNITS:
@@ -198,8 +199,8 @@ class Ledger(Tabular):
             for existing in dataset_names(connection):
                 if existing.casefold() == name.casefold():  # two spellings would be two budgets for the same data
                     raise InvalidInput(
-                        f"the ledger {self.path} has a dataset {existing!r} already, and its budget stays as it was "
-                        "agreed. Use another name for other data"
+                        f"the ledger {self.path} already has a dataset {existing!r}, and its budget cannot be changed. "
+                        "Use another name for other data"
                     )
             row: Facts = {"name": name, "budget": decimal_text(amount), "unit": unit, "created_at": _now()}
             _insert(connection, "dataset", row)
@@ -207,7 +208,7 @@ class Ledger(Tabular):
             return read_dataset(connection, name)
 
     def datasets(self) -> list[Dataset]:
-        """All datasets, in the order in which they were entered.
+        """Return all datasets, in the order of entry.
 
         Returns
         -------
@@ -217,7 +218,7 @@ class Ledger(Tabular):
             return [read_dataset(connection, name) for name in dataset_names(connection)]
 
     def remaining(self, dataset: str) -> Fraction:
-        """The ε that later releases of a dataset may still cost together.
+        """Return the ε that is left for later releases of a dataset.
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class Ledger(Tabular):
             return read_dataset(connection, dataset).remaining
 
     def history(self, dataset: str | None = None) -> list[Release]:
-        """All charged releases, oldest first.
+        """Return all charged releases, oldest first.
 
         Parameters
         ----------
@@ -250,7 +251,7 @@ class Ledger(Tabular):
             return read_releases(connection, "WHERE dataset = ?", dataset)
 
     def to_arrow(self) -> pa.Table:
-        """The history as a table, one row per release, oldest first.
+        """Return the history as a table, one row per release, oldest first.
 
         Returns
         -------
@@ -279,19 +280,19 @@ class Ledger(Tabular):
         return pa.Table.from_pylist(rows, pa.schema(types))
 
     def require(self, dataset: str, epsilon: Epsilon, *, unit: str = "record", key_check: str | None = None) -> None:
-        """Refuse a release that exceeds the budget early, before labels are read. Charges nothing.
+        """Raise an error if a release would exceed the budget, before labels are read. Nothing is charged.
 
         Parameters
         ----------
         dataset : str
             The dataset's name.
         epsilon : float, str, Decimal or Fraction
-            What the release will cost.
+            The cost of the release.
         unit : {"record", "person"}, default "record"
-            What the release protects.
+            The unit that the release protects.
         key_check : str, optional
-            The key's fingerprint. If this key has an uncommitted release of the same ε, nothing is refused, since that
-            release may turn out to be resumable.
+            The key's fingerprint. If this key has an uncommitted release of the same ε, no error is raised, because
+            that release may be resumable.
 
         Raises
         ------
@@ -327,32 +328,32 @@ class Ledger(Tabular):
     ) -> Release:
         """Charge a new release to a dataset permanently.
 
-        Call this before anything is drawn from the labels, the private prior included. Give `key_check` and `input_hmac`
-        if the release shall be resumable.
+        Call this before anything is drawn from the labels, the private prior included. Give `key_check` and
+        `input_hmac` if the release should be resumable.
 
         Parameters
         ----------
         dataset : str
             The dataset's name.
         epsilon : float, str, Decimal or Fraction
-            What the release costs: prior and labels together.
+            The cost of the release: prior and labels together.
         kind : ReleaseKind
-            What is released: "labels", "sums", "score" or "report".
+            The kind of release: "labels", "sums", "score" or "report".
         unit : {"record", "person"}, default "record"
-            What the release protects.
+            The unit that the release protects.
         entries : int, default 1
-            The most labels that are randomized of one person. The mechanism may cost ε/entries.
+            The maximum number of randomized labels per person. The mechanism may cost ε/entries.
         part_of : str, optional
-            The id of a release whose charge covers this one too: another label of the same persons, with the same ε and key, whose
-            entries were chosen together with its entries. Nothing more is charged then.
+            The id of a release whose charge also covers this one: another label of the same persons, with the same ε
+            and key, whose entries were chosen jointly. Nothing more is charged then.
         part : str, optional
-            Which of these labels this one is. A charge covers each of them once.
+            The name of this label among them. A charge covers each of them once.
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
             An HMAC of ids and labels under that key.
         request : str, optional
-            All else that was asked for (domain, loss, mechanism and so on), as a text of the caller's choice.
+            All other settings (domain, loss, mechanism and so on), as a text of the caller's choice.
 
         Returns
         -------
@@ -365,7 +366,7 @@ class Ledger(Tabular):
         OtherUnit
             If the budget of the dataset is for another unit. Nothing is charged then.
         InvalidInput
-            If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
+            If the dataset is unknown, or an argument is invalid. Nothing is charged then.
         """
         expect(kind, ReleaseKind, "kind", "give one of labeldp.release_kind, such as LABELS")
         texts = {"part_of": part_of, "part": part, "key_check": key_check, "input_hmac": input_hmac, "request": request}
@@ -412,23 +413,23 @@ class Ledger(Tabular):
     def find_resumable(
         self, dataset: str, epsilon: Epsilon, *, key_check: str, input_hmac: str, request: str | None = None
     ) -> Release | None:
-        """A charged, uncommitted release with the same parameters, which may be continued at no cost.
+        """Return a charged, uncommitted release with the same parameters, which may be continued at no cost, or None.
 
-        If it is `fixed`, its stored mechanism must be used, so that keyed randomness repeats every draw. If it is not, no
-        label was randomized yet: draw a prior and fix the mechanism as for a new release.
+        If it is `fixed`, its stored mechanism must be used, so that keyed randomness repeats every draw. If it is not,
+        nothing was randomized yet: draw a prior and fix the mechanism as for a new release.
 
         Parameters
         ----------
         dataset : str
             The dataset's name.
         epsilon : float, str, Decimal or Fraction
-            What the release costs.
+            The cost of the release.
         key_check : str
             The fingerprint of the key.
         input_hmac : str
             The HMAC of ids and labels.
         request : str, optional
-            All else that was asked for.
+            All other settings.
 
         Returns
         -------
@@ -449,8 +450,8 @@ class Ledger(Tabular):
     def fix(self, release_id: str, mechanism: FiniteMechanism) -> Release:
         """Store the mechanism of a reserved release. Call this before the first label is randomized.
 
-        A release has one mechanism, since a second one under the same charge would be a second release. Storing the same
-        mechanism again is harmless.
+        A release has one mechanism, because a second one under the same charge would be a second release. Storing the
+        same mechanism again is harmless.
 
         Parameters
         ----------
@@ -466,11 +467,11 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If this is not a mechanism that can release labels, or if the release is of a kind that has none, such as sums.
+            If this is not a mechanism that can release labels, or if the release is of a kind without one, such as sums.
         PrivacyRefused
-            If it costs more than was charged, the private prior included.
+            If it costs more than was charged, including the private prior.
         LabelDPError
-            If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
+            If another mechanism is already stored, for example by a faster process. Then nothing may be randomized.
         """
         from labeldp.artifact.description import check_charge
         from labeldp.mechanisms import FiniteMechanism
@@ -481,7 +482,7 @@ class Ledger(Tabular):
             release = read_release(connection, release_id)
             if not release.kind.resumable:
                 raise InvalidInput(
-                    f"release {release_id} is of {release.kind}, which have no mechanism: reserve one of labels"
+                    f"release {release_id} is of {release.kind}, which do not have a mechanism: reserve one of labels"
                 )
             check_charge(mechanism, release.epsilon, release.entries)
             if release.fixed:
@@ -499,7 +500,7 @@ class Ledger(Tabular):
             return read_release(connection, release_id)
 
     def commit(self, release_id: str) -> Release:
-        """Record that a release's message is in place. It cannot be resumed any more. This may be repeated.
+        """Record that a release's message is published. It cannot be resumed any more. This may be repeated.
 
         Parameters
         ----------
@@ -513,12 +514,14 @@ class Ledger(Tabular):
         Raises
         ------
         LabelDPError
-            If the release has no mechanism yet.
+            If the mechanism is not fixed yet.
         """
         with self._writing() as connection:
             release = read_release(connection, release_id)
             if not release.fixed:
-                raise LabelDPError(f"release {release_id} has no mechanism yet: fix it, randomize, then commit")
+                raise LabelDPError(
+                    f"the mechanism of release {release_id} is not fixed yet: fix it, randomize, then commit"
+                )
             if release.state == "reserved":
                 now = _now()
                 connection.execute(
@@ -530,15 +533,15 @@ class Ledger(Tabular):
     def record_batch(self, release_id: str, *, records: int, input_hmac: str, mechanism_digest: str) -> Batch:
         """Record that a later batch is about to be added to a release's message. Call this before anything is drawn for it.
 
-        It charges nothing: ε is what each label may cost, and the labels of a later batch are taken to be new ones. So the
-        ledger shows how often a release was added to, for people to judge. The same batch again is recorded once.
+        Nothing is charged: ε is the budget of each label, and the labels of a later batch are assumed to be new. The
+        ledger shows the number of later batches, so that people can review it. The same batch is recorded only once.
 
         Parameters
         ----------
         release_id : str
             The release's id.
         records : int
-            How many records the batch has.
+            The number of records in the batch.
         input_hmac : str
             An HMAC of its ids and labels under the release's key.
         mechanism_digest : str
@@ -551,7 +554,7 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the ledger does not know the release or knows another mechanism for it, or if an argument is not what it should be.
+            If the release is unknown or has another mechanism, or if an argument is invalid.
         """
         expect_records(records)
         expect_texts(input_hmac=input_hmac, mechanism_digest=mechanism_digest)
@@ -567,7 +570,7 @@ class Ledger(Tabular):
             return next(batch for batch in known if batch.input_hmac == input_hmac)
 
     def batches(self, release_id: str) -> list[Batch]:
-        """The later batches of a release, in the order in which they were recorded.
+        """Return the later batches of a release, in the order of recording.
 
         Parameters
         ----------
@@ -583,7 +586,7 @@ class Ledger(Tabular):
             return read_batches(connection, release_id)
 
     def release(self, release_id: str) -> Release:
-        """The release with this id.
+        """Return the release with this id.
 
         Parameters
         ----------
@@ -597,16 +600,17 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the ledger does not know it.
+            If the release is unknown.
         """
         with self._reading() as connection:
             return read_release(connection, release_id)
 
     def verify(self, expect: str | None = None) -> Verification:
-        """Check the whole ledger: its journal, its tables and its mechanisms. Changes nothing.
+        """Check the whole ledger: its journal, its tables and its mechanisms. Nothing is changed.
 
-        The chain of hashes must be whole. The tables must hold exactly what the entries amount to. No dataset may be
-        overspent at any entry. Each stored mechanism must be proven again, have its digest, and cost at most its charge.
+        The chain of hashes must be complete. The tables must contain exactly the rows that the entries produce. No
+        dataset may be overspent at any entry. Each stored mechanism is proven again, and must match its digest and cost
+        at most its charge.
 
         Parameters
         ----------
@@ -621,12 +625,13 @@ class Ledger(Tabular):
         Raises
         ------
         LedgerBroken
-            If something does not hold. The text names the first bad entry.
+            If a check fails. The message names the first invalid entry.
 
         Notes
         -----
-        The check finds a change by someone who does not rewrite the rest of the chain. A ledger that was rewritten as a
-        whole, or replaced by an older copy, passes unless `expect` is given: note the head elsewhere after each release.
+        The check detects a change by someone who does not rewrite the rest of the chain. A ledger that was rewritten as
+        a whole, or replaced by an older copy, passes unless `expect` is given: store the head elsewhere after each
+        release.
 
         Examples
         --------
@@ -663,7 +668,7 @@ class Ledger(Tabular):
 
     def _facts(self) -> dict[str, str]:
         facts = {"path": repr(str(self.path))}
-        with suppress(LabelDPError):  # an object must show itself even if its file is gone or locked
+        with suppress(LabelDPError):  # repr must work even if the file is missing or locked
             facts |= {
                 f"{dataset.name} left": f"{float(dataset.remaining):g} of {float(dataset.budget):g}"
                 for dataset in self.datasets()
@@ -696,7 +701,7 @@ def _now() -> str:
 
 
 def today() -> str:
-    """Return the date in UTC, by the clock of the ledger."""
+    """Return the date in UTC, by the ledger's clock."""
     return _now()[:10]
 
 
@@ -716,7 +721,7 @@ def _prove(release: Release, entry: int, sha256: str) -> None:
 
 
 def _expected_hash(text: str | None) -> str | None:
-    """Return a noted hash in small letters, without spaces around it."""
+    """Return a stored hash in lower case, without surrounding spaces."""
     text = text.strip() if isinstance(text, str) else text
     if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
         raise InvalidInput(

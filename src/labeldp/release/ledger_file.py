@@ -1,16 +1,17 @@
-"""The ledger's SQLite file: its tables, the triggers that guard them, durable transactions, and SQLite's errors in plain words.
+"""The ledger's SQLite file: its tables, the triggers that guard them, durable transactions, and readable errors.
 
-The triggers bind every program that opens the file: no INSERT, UPDATE or DELETE can remove a row, change a charge or swap a
-mechanism. SQLite has none for DROP TABLE or ALTER TABLE, which `require_guards` notices before the next charge. Nor do they bind
-the owner of the file, who can drop them or replace the file; the journal (`ledger_journal`) shows that afterwards.
+The triggers apply to every program that opens the file: no INSERT, UPDATE or DELETE can remove a row, change a charge
+or replace a mechanism. SQLite does not offer triggers for DROP TABLE or ALTER TABLE, but `require_guards` detects these
+before the next charge. The owner of the file can drop the triggers or replace the file; the journal (`ledger_journal`)
+reveals that afterwards.
 
-SQLite deletes rows without firing a delete trigger when a statement says OR REPLACE. So each table also has an insert trigger
-that refuses a key which is taken, `rowid` included. An update trigger that lists columns misses `SET rowid = …`, so the update
-triggers list none.
+With OR REPLACE, SQLite deletes rows without firing a delete trigger. So each table also has an insert trigger that
+rejects an existing key, including `rowid`. An update trigger that lists columns misses `SET rowid = …`, so the update
+triggers do not list columns.
 
-The file uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and no charge is
-in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL` may forget the last commit when power
-fails, because the removal of the journal is not flushed. A charge must never be forgotten, so it uses EXTRA.
+The file uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and charges
+are never in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL` may lose the last commit
+when power fails, because the removal of the journal is not flushed. A charge must never be lost, so EXTRA is used.
 """
 
 import os
@@ -89,7 +90,7 @@ _JOURNAL = """
 
 
 def _refusal(name: str, event: str, when: str, text: str) -> str:
-    """Return a trigger that refuses a statement, also one with OR REPLACE."""
+    """Return a trigger that rejects a statement, also one with OR REPLACE."""
     return f"CREATE TRIGGER {name} BEFORE {event} {when and f'WHEN {when} '}BEGIN SELECT RAISE(ABORT, '{text}'); END"
 
 
@@ -106,7 +107,7 @@ _GUARDS = (
         "EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name OR rowid = NEW.rowid)",
         "a dataset is entered once",
     ),
-    # A row number below 1 is one that SQLite's triggers take for "none given", and would stop every later entry.
+    # SQLite's triggers treat a row number below 1 as missing, and it would block every later entry.
     (
         "CREATE TRIGGER dataset_numbered AFTER INSERT ON dataset WHEN NEW.rowid < 1 "
         "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
@@ -170,7 +171,7 @@ _SCHEMA = (_DATASET, _RELEASE, _BATCH, _JOURNAL, *_GUARDS)
 
 
 def _create_schema(connection: sqlite3.Connection) -> None:
-    """Make the tables and their guards in an empty database."""
+    """Create the tables and their guards in an empty database."""
     for statement in _SCHEMA:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -183,7 +184,7 @@ def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = 
     found = {
         name: _plain(sql)
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if not name.startswith("sqlite_stat")  # which ANALYZE writes
+        if not name.startswith("sqlite_stat")  # written by ANALYZE
     }
     missing = [name for name, sql in wanted.items() if found.get(name) != sql]
     if missing:
@@ -198,11 +199,11 @@ def _plain(statement: str) -> str:
 
 _BROKEN = {
     sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_ERROR,  # a table or a column is missing, or a sum of records leaves 64 bits
-    sqlite3.SQLITE_CONSTRAINT,  # a table holds what our next row contradicts
+    sqlite3.SQLITE_ERROR,  # a table or a column is missing, or a sum of records overflows 64 bits
+    sqlite3.SQLITE_CONSTRAINT,  # a table contradicts our next row
     sqlite3.SQLITE_MISMATCH,
 }
-"""SQLite's codes for a file whose content is at fault: our statements are right for every ledger as labeldp made it."""
+"""SQLite's codes for a file with wrong content: our statements are valid for every unmodified ledger."""
 
 
 class LedgerLocked(LabelDPError):  # noqa: N818
@@ -212,7 +213,7 @@ class LedgerLocked(LabelDPError):  # noqa: N818
 
 
 def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
-    """Make an empty ledger file with mode 0600. Complete an empty file, which a crash in here may leave."""
+    """Create an empty ledger file with mode 0600. Complete an existing empty file, which a crash here may leave."""
     try:
         # Closed at once: POSIX locks belong to the process, and closing a second descriptor later would drop SQLite's lock.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -220,7 +221,9 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
         if not exist_ok:
             raise InvalidInput(f"{path} exists already. Open it, or choose another path") from None
     except FileNotFoundError:
-        raise InvalidInput(f"cannot make a ledger at {path}: there is no folder {path.parent}. Make it first") from None
+        raise InvalidInput(
+            f"cannot make a ledger at {path}: the folder {path.parent} does not exist. Make it first"
+        ) from None
     except OSError as error:
         raise InvalidInput(f"cannot make a ledger at {path}: {error.strerror}. Choose another path") from None
     with _connection(path, timeout) as connection:
@@ -233,10 +236,11 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
 
 @contextmanager
 def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[sqlite3.Connection]:
-    """One transaction on the ledger at `path`: on disk when the block ends, undone if the block raises.
+    """Run one transaction on the ledger at `path`: on disk when the block ends, rolled back if the block raises.
 
-    DEFERRED is for reading one consistent state. IMMEDIATE takes the write lock first, so that what the block reads still
-    holds when it writes, and no two writers can wait for each other. It refuses a file whose tables have lost their guards.
+    DEFERRED is for reading one consistent state. IMMEDIATE takes the write lock first, so that data read by the block
+    are still valid when it writes, and two writers cannot wait for each other. It raises an error for a file whose
+    tables have lost their guards.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, but a ledger is a file: give the path of the file")
@@ -259,7 +263,7 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
 
 @contextmanager
 def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """A connection that never creates a file. Closing it rolls back what was not committed."""
+    """Open a connection that never creates a file. Closing it rolls back uncommitted changes."""
     try:
         with closing(
             sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None)
@@ -272,19 +276,20 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         explained = _explained(error, path, timeout)
         raise explained from (None if isinstance(explained, LedgerBroken) else error)
-    except UnicodeDecodeError:  # in the words of SQLite's own error about a damaged schema
+    except UnicodeDecodeError:  # raised by SQLite's own error message about a damaged schema
         raise LedgerBroken(f"SQLite cannot read {path} (not UTF-8)") from None
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
-    """Take the write lock, trying more often the longer it has waited, so that every process gets its turn.
+    """Take the write lock. Attempts become more frequent with the waiting time, so that every process gets its turn.
 
-    SQLite's own waiting does the opposite: with sixteen processes that charged without a pause, one waited for 12 s of 15.
+    SQLite's own waiting does the opposite: with sixteen processes that charged without a pause, one of them waited 12 s
+    of 15.
     """
     started = time.monotonic()
     if (
         connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-    ):  # another program chose it, and the file keeps it
+    ):  # another program set it, and the file keeps it
         connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA busy_timeout = 0")
     while True:
@@ -296,7 +301,7 @@ def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or waited >= timeout:
                 raise
         pause = max(0.0005, 0.1 / (1 + 4 * waited) ** 2)
-        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - only spreads the tries
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - only spreads the attempts
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * timeout)}")
 
 
@@ -322,7 +327,7 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
 
 
 def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
-    """SQLite's error as one of ours, with what to do."""
+    """Turn SQLite's error into one of ours, with advice."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF  # extended codes carry the primary one in their low byte
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -336,7 +341,7 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             "release nothing more until you know why. If you restore a backup, charge again what was released since"
         )
     if primary in _BROKEN or (code is None and isinstance(error, sqlite3.OperationalError)):  # text that is not UTF-8
-        # SQLite quotes a damaged schema, which may be overwritten with a part of any other file. Else it quotes our names.
+        # SQLite quotes a damaged schema, which may contain parts of any other file. Otherwise it quotes our names.
         quotes = primary in {None, sqlite3.SQLITE_CORRUPT} or "schema" in str(error)
         words = getattr(error, "sqlite_errorname", "not UTF-8") if quotes else str(error)
         return LedgerBroken(f"SQLite cannot work with {path} ({words})")

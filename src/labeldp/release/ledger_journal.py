@@ -1,11 +1,12 @@
 """The ledger's journal: one entry for each change, chained by hashes, and the check of a ledger against it.
 
 An entry is a line of canonical JSON. Its hash is SHA-256 over the hash before it and this line, so a hash represents
-everything up to its entry. Each transaction of the ledger writes its entry itself, so tables and journal change together.
-Adding an entry hashes two lines, however long the journal is.
+everything up to its entry. Each transaction of the ledger writes its entry itself, so tables and journal change
+together. Adding an entry hashes two lines, regardless of the length of the journal.
 
-The chain shows an entry that was changed, removed or inserted, and tables that differ from the entries. It cannot show a file that
-was replaced by an older copy, or rewritten as a whole with new hashes. A head hash that was noted elsewhere finds that.
+The chain reveals an entry that was changed, removed or inserted, and tables that differ from the entries. It cannot
+reveal a file that was replaced by an older copy, or rewritten as a whole with new hashes. A head hash stored elsewhere
+reveals that.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ MAX_BUDGET = 10**6
 """The largest budget, and so the largest amount in a ledger."""
 
 UNITS = ("record", "person")
-"""What the ε of a dataset is for: each record, or each person with all records."""
+"""The unit of privacy of a dataset: each record, or each person with all records."""
 
 Facts = dict[str, Any]
 """An entry or a row: a text, an integer or None for each name."""
 
 
 class LedgerBroken(LabelDPError):  # noqa: N818
-    """A ledger's file is not as labeldp left it. Release nothing more until the cause is known.
+    """A ledger's file was damaged or edited. Release nothing more until the cause is known.
 
     Attributes
     ----------
     entry : int or None
-        The number of the first bad entry, if the error is about one.
+        The number of the first invalid entry, if the error is about one.
     """
 
     exit_code = 3
@@ -51,7 +52,7 @@ class LedgerBroken(LabelDPError):  # noqa: N818
         self.wrong, self.entry = wrong, entry
         where = "" if entry is None else f" (journal entry {entry:,})"
         super().__init__(
-            f"the ledger was damaged or changed by hand{where}: {wrong}. Release nothing more until you know why. If you restore "
+            f"the ledger was damaged or edited{where}: {wrong}. Release nothing more until you know why. If you restore "
             "a backup, charge again what was released since"
         )
 
@@ -73,7 +74,7 @@ class UnknownEntry(LedgerBroken):
         Exception.__init__(
             self,
             f"journal entry {entry:,} of the ledger is a {abbreviated(action)}, which this labeldp does not know: a newer "
-            "labeldp wrote it, or it was changed by hand. Upgrade labeldp and check again; release nothing more until then",
+            "labeldp wrote it, or it was edited. Upgrade labeldp and check again; release nothing more until then",
         )
 
 
@@ -89,7 +90,7 @@ class Rows:
     fixed: dict[str, int] = field(default_factory=dict)
 
     def release(self, release_id: str) -> Facts:
-        """Return the release with that id, which must have been charged before."""
+        """Return the release with that id, or raise `ValueError` if it was not charged before."""
         if release_id not in self.releases:
             raise ValueError(f"it is about release {release_id}, which was not charged before")
         return self.releases[release_id]
@@ -147,7 +148,9 @@ def _fix(rows: Rows, number: int, facts: Facts) -> None:
 def _commit(rows: Rows, number: int, facts: Facts) -> None:
     release = rows.release(facts["id"])
     if release["mechanism_sha256"] is None or release["state"] == "committed":
-        raise ValueError(f"it commits release {facts['id']}, which has no mechanism or is committed already")
+        raise ValueError(
+            f"it commits release {facts['id']}, whose mechanism is not fixed or which is committed already"
+        )
     release |= {"state": "committed", "committed_at": facts["committed_at"]}
     rows.written["release", facts["id"]] = number
 
@@ -155,7 +158,7 @@ def _commit(rows: Rows, number: int, facts: Facts) -> None:
 def _batch(rows: Rows, number: int, facts: Facts) -> None:
     identity, batch = facts["release"], facts["number"]
     if rows.release(identity)["mechanism_sha256"] is None:
-        raise ValueError(f"it adds a batch to release {identity}, which has no mechanism")
+        raise ValueError(f"it adds a batch to release {identity}, whose mechanism is not fixed")
     if batch != 1 and (identity, batch - 1) not in rows.batches:
         raise ValueError(f"it records batch {batch} of release {identity}, and the batch before is missing")
     if (identity, batch) in rows.batches:
@@ -166,7 +169,7 @@ def _batch(rows: Rows, number: int, facts: Facts) -> None:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that can happen: its step, and the names of its entry's fields by type."""
+    """An action: its step, and the names of its entry's fields by type."""
 
     step: Callable[[Rows, int, Facts], None]
     texts: str
@@ -175,7 +178,7 @@ class Action:
 
     @property
     def fields(self) -> dict[str, tuple[type, ...]]:
-        """The types that each field may have."""
+        """The valid types of each field."""
         kinds: list[tuple[str, tuple[type, ...]]]
         kinds = [(self.texts, (str,)), (self.optional, (str, NoneType)), (self.numbers, (int,))]
         return {name: types for names, types in kinds for name in names.split()}
@@ -209,20 +212,20 @@ def check_facts(action: str, facts: Facts) -> None:
 
 
 def stored_amount(text: object) -> Fraction:
-    """Return an amount from the file. Raise `ValueError` for anything else, which could free budget."""
+    """Return an amount from the file. Raise `ValueError` for anything else, because it could free budget."""
     try:
         value = parse_amount(text)
     except InvalidInput:
         value = Fraction(0)
     if not 0 < value <= MAX_BUDGET:
-        raise ValueError(f"it holds {abbreviated(text)} in place of an amount")
+        raise ValueError(f"it contains {abbreviated(text)} in place of an amount")
     return value
 
 
 def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
     """Add an entry at the end, after checking the hash of the last one.
 
-    Fields of other types than `ACTIONS` lists are refused: SQLite might store them in another form than the journal.
+    Fields must have the types in `ACTIONS`: SQLite might store others in another form than the journal.
     """
     try:
         check_facts(action, facts)
@@ -262,7 +265,7 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[int, str, Facts]]:
 
 
 def chained(previous: object, entry: object) -> str | None:
-    """Return the hash of an entry that follows the hash `previous`; None for what is not text."""
+    """Return the hash of an entry that follows the hash `previous`, or None if it is not text."""
     if not isinstance(previous, str) or not isinstance(entry, str):
         return None
     return sha256_of(f"{previous}\n{entry}")
@@ -275,7 +278,7 @@ def sha256_of(text: str | None) -> str | None:
 
 @dataclass
 class Replay:
-    """A journal that was replayed: the rows it produces, its head, its length, and the entry that has the expected hash."""
+    """A replayed journal: the rows it produces, its head, its length, and the entry with the expected hash."""
 
     expected_at: int | None
     rows: Rows = field(default_factory=Rows)
@@ -320,7 +323,7 @@ def _take(rows: Rows, number: int, facts: Facts) -> None:
 
 
 def _table(connection: sqlite3.Connection, table: str, order: str) -> Iterator[Facts]:
-    """Yield the rows of a table as the journal has them: a mechanism by the hash of its text."""
+    """Yield the rows of a table in the form of the journal: a mechanism is replaced by the hash of its text."""
     for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608 - our own names
         facts = dict(row)
         if table == "release":

@@ -1,7 +1,7 @@
-"""What a ledger has: datasets, releases and batches, how they are read from its file, and the values that it accepts.
+"""The content of a ledger: datasets, releases and batches, how they are read from its file, and valid values.
 
-SQLite stores any value in any column, and turns some into text on the way. The journal would then disagree with the table
-permanently. So arguments are checked here before they reach the file.
+SQLite stores any value in any column, and converts some of them to text. The journal would then disagree with the table
+permanently. So arguments are checked here before they are written.
 """
 
 import difflib
@@ -33,15 +33,15 @@ class Dataset:
     spent : Fraction
         The ε of all charged releases, committed or not.
     releases : int
-        How many releases were charged. Several labels under one charge count once.
+        The number of charged releases. Several labels under one charge count once.
     uncommitted : int
-        How many messages were not finished. Kinds that are drawn at once, such as sums, do not count.
+        The number of unfinished messages. Kinds that are drawn at once, such as sums, do not count.
     created_at : datetime
-        When the dataset was entered.
+        When the dataset was added.
     unit : {"record", "person"}
-        What every ε is for: each record, or each person with all records.
+        The unit of privacy: each record, or each person with all records.
     batches, batch_records : int
-        How many later batches `apply` has begun to add to these releases, and how many records were in them.
+        The number of later batches that `apply` has begun to add to these releases, and the number of their records.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Dataset:
 
     @property
     def remaining(self) -> Fraction:
-        """What later releases may still cost together."""
+        """The ε that is left for later releases."""
         return self.budget - self.spent
 
 
@@ -71,28 +71,28 @@ class Release:
     dataset : str
         The name of the charged dataset.
     kind : ReleaseKind
-        What was released: "labels", "sums", "score" or "report". `kind.resumable` is true for labels: sums have no mechanism and are drawn at once, so
-        there is nothing to commit or resume.
+        The kind of release: "labels", "sums", "score" or "report". `kind.resumable` is true for labels. Sums are drawn
+        at once, without a mechanism, so there is nothing to commit or resume.
     epsilon : Fraction
-        What was charged, for each record or each person.
+        The charge for each record or each person.
     entries : int
-        The most labels that are randomized of a record, which is 1, or of a person.
+        The maximum number of randomized labels per record, which is 1, or per person.
     part_of : str or None
         The release whose charge covers this one: several labels of the same persons are charged once.
     part : str or None
-        Which of these labels this one is. A charge covers each of them once.
+        The name of this label among them. A charge covers each of them once.
     state : {"reserved", "committed"}
-        Whether the message is in place.
+        Whether the message is published.
     reserved_at, committed_at : datetime
         When it was charged, and when it was finished (or None).
     mechanism_digest, mechanism_json : str
         The mechanism, once it is fixed.
     key_check, input_hmac, request : str
-        What a later run must have in common with this release to resume it: the key's fingerprint, the input's
-        fingerprint and the settings.
+        The data that a later run must match to resume this release: the key's fingerprint, the input's fingerprint and
+        the settings.
     batches, batch_records : int
-        How many later batches `apply` has begun to add, and how many records were in them, those that the message held
-        already included.
+        The number of later batches that `apply` has begun to add, and the number of their records, including records
+        that were already in the message.
     """
 
     id: str
@@ -115,7 +115,7 @@ class Release:
 
     @property
     def fixed(self) -> bool:
-        """Whether the mechanism is stored. Before that, no label is randomized under this release."""
+        """Whether the mechanism is stored. Before that, nothing is randomized under this release."""
         return self.mechanism_json is not None
 
 
@@ -130,7 +130,7 @@ class Batch:
     number : int
         1 for the first batch after the release itself.
     records : int
-        How many records the batch has, those that the message held already included.
+        The number of records in the batch, including records that were already in the message.
     input_hmac : str
         The HMAC of its ids and labels.
     recorded_at : datetime
@@ -145,7 +145,7 @@ class Batch:
 
 
 def dataset_names(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of all datasets, in the order in which they were entered."""
+    """Return the names of all datasets, in the order of entry."""
     return [_text(row["name"]) for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
 
 
@@ -155,7 +155,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
-    # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
+    # Grouped, because few amounts differ: adding fractions takes far longer than counting rows.
     query = (
         "SELECT epsilon, state, kind, part_of IS NULL AS charged, count(*) AS times FROM release WHERE dataset = ? "
         "GROUP BY epsilon, state, kind, charged"
@@ -181,7 +181,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
 
 
 class OtherUnit(LabelDPError):  # noqa: N818
-    """A release protects another unit than the budget of its dataset is for."""
+    """A release protects another unit of privacy than the budget of its dataset."""
 
     exit_code = 3
 
@@ -191,7 +191,7 @@ def expect_unit(dataset: Dataset, unit: str) -> None:
     if dataset.unit == unit:
         return
     way = (
-        "Name the column of persons (--person) if this kind of release takes it, or charge another dataset"
+        "Name the column of persons (--person) if this kind of release supports it, or charge another dataset"
         if dataset.unit == "person"
         else "Charge a dataset that was created for persons: labeldp ledger create DB --dataset NAME --budget B --unit person"
     )
@@ -202,15 +202,15 @@ def expect_unit(dataset: Dataset, unit: str) -> None:
 
 
 def _unknown(name: str, names: list[str]) -> InvalidInput:
-    """Return an error that suggests a dataset."""
+    """Return the error for an unknown dataset, which suggests another one."""
     if not names:
-        hint = "It has none yet: add one with `labeldp ledger create DB --dataset NAME --budget B`"
+        hint = "It is empty: add a dataset with `labeldp ledger create DB --dataset NAME --budget B`"
     elif close := difflib.get_close_matches(name, names, n=1):
         hint = f"Did you mean {close[0]!r}?"
     else:
         shown = ", ".join(repr(known) for known in names[:5]) + (", …" if len(names) > 5 else "")
         hint = f"It has {shown}"
-    return InvalidInput(f"the ledger has no dataset {described(name)}. {hint}")
+    return InvalidInput(f"the ledger does not contain the dataset {described(name)}. {hint}")
 
 
 def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
@@ -219,7 +219,7 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
         raise InvalidInput(
-            f"the ledger has no release {described(release_id)}: give the ledger that privatize charged for this message, if it "
+            f"the ledger does not contain the release {described(release_id)}: give the ledger that privatize charged for this message, if it "
             "did. `labeldp ledger history DB` lists the releases of a ledger"
         )
     return found[0]
@@ -228,7 +228,7 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
 def expect_mechanism(release: Release, digest: str) -> None:
     """Raise `InvalidInput` unless the mechanism of a release has this digest."""
     if release.mechanism_digest is None:
-        raise InvalidInput(f"release {release.id} has no mechanism in the ledger yet. Nothing was randomized")
+        raise InvalidInput(f"the mechanism of release {release.id} is not in the ledger yet. Nothing was randomized")
     if release.mechanism_digest != digest:
         raise InvalidInput(
             f"the ledger has another mechanism for release {release.id}: it states the digest {release.mechanism_digest}, not "
@@ -243,7 +243,7 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
         *columns,
         "batches",
         "batch_records",
-    ]  # by position, since SQLite takes the spelling of names from the file
+    ]  # by position, because SQLite takes the spelling of names from the file
     of_release = "FROM batch WHERE batch.release = release.id"
     counts = f"(SELECT count(*) {of_release}), (SELECT coalesce(sum(records), 0) {of_release})"
     query = f"SELECT {', '.join(columns)}, {counts} FROM release {where} ORDER BY number"  # noqa: S608 - our own names
@@ -293,9 +293,9 @@ def _kind(text: object) -> ReleaseKind:
 
 
 def _count(value: object) -> int:
-    """A number of records from the file, where SQLite takes fractions and texts too."""
+    """Return a number of records from the file. SQLite also accepts fractions and texts there."""
     if not isinstance(value, int):
-        raise LedgerBroken("it holds something else in place of a number of records")
+        raise LedgerBroken("it contains something else in place of a number of records")
     return value
 
 
@@ -303,14 +303,14 @@ def _field(row: sqlite3.Row, name: str) -> object:
     try:
         return row[name]
     except IndexError:
-        raise LedgerBroken(f"it has no column {name}") from None
+        raise LedgerBroken(f"the column {name} is missing") from None
 
 
 def _time(text: object) -> datetime:
     try:
         return datetime.fromisoformat(_text(text))
     except ValueError:
-        raise LedgerBroken("it holds something else in place of a time") from None
+        raise LedgerBroken("it contains something else in place of a time") from None
 
 
 def _text(value: object) -> str:
@@ -320,7 +320,7 @@ def _text(value: object) -> str:
 
 
 MAX_RECORDS = 10**12
-"""The most records of one batch. SQLite adds them up in 64 bits, so millions of such batches fit."""
+"""The maximum number of records of one batch. SQLite adds them in 64 bits, so millions of such batches fit."""
 
 
 def key_fingerprint(key: bytes) -> str:
@@ -355,7 +355,7 @@ def key_fingerprint(key: bytes) -> str:
 
 
 def dataset_name(name: str) -> str:
-    """Return `name` if it can name a dataset."""
+    """Return `name` if it is a valid name of a dataset."""
     plain = isinstance(name, str) and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()
     if not plain or not 0 < len(name) <= 100:
         raise InvalidInput(
@@ -365,7 +365,7 @@ def dataset_name(name: str) -> str:
 
 
 def exact_budget(budget: Epsilon) -> Fraction:
-    """Return a budget as a fraction. It is read like an epsilon, but may be up to a million."""
+    """Return a budget as a fraction. It is parsed like an epsilon, but may be up to a million."""
     value = fraction_of(budget)
     if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
         raise InvalidInput(
@@ -375,7 +375,7 @@ def exact_budget(budget: Epsilon) -> Fraction:
 
 
 def expect_texts(*, optional: tuple[str, ...] = (), **given: object) -> None:
-    """Raise `InvalidInput` for arguments that are not text, or text that cannot be written as UTF-8. Those in `optional` may be None."""
+    """Raise `InvalidInput` for arguments that are not text, or text that cannot be written as UTF-8. Arguments in `optional` may be None."""
     for name, value in given.items():
         if value is None and name in optional:
             continue

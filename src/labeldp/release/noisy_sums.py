@@ -1,4 +1,4 @@
-"""One private answer: noisy sums, with all that is public about them and their noise."""
+"""One private answer: noisy sums, with all public data about them and their noise."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from labeldp.formatting import ReprMixin, count_of, plain
 KINDS = ("histogram", "cells", "signs")
 
 LARGEST_SUM = 2**61
-"""Exact sums are smaller than this, and noisy ones are cut off here."""
+"""Exact sums are smaller than this, and noisy ones are clipped here."""
 
 MOST_SUMS = 10_000_000
-"""The most sums in one answer."""
+"""The maximum number of sums in one answer."""
 
 MOST_WEIGHT = 2**18
-"""The largest weight of a person, and the most rows of one."""
+"""The largest weight of a person, and the maximum number of rows of one."""
 LEAST_PER_ROW = 64
-"""A row weighs at least this, if the largest weight allows it, so that at most 1/64 of a person's weight is lost by rounding."""
+"""The minimum weight of a row, if the largest weight allows it. Then rounding loses at most 1/64 of a person's weight."""
 
 
 @dataclass(frozen=True)
 class Weighting:
-    """How rows are weighted where a person is the unit of privacy. It is public.
+    """The weights of rows if the unit of privacy is a person. They are public.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Weighting:
 
     @classmethod
     def of(cls, persons: NDArray[np.int64]) -> tuple[Weighting, NDArray[np.int64]]:
-        """Return the weighting for the number of each row's person, from 0, and the weight of each row."""
+        """Return the weighting and the weight of each row, given the index of each row's person."""
         owned = np.bincount(persons)
         each = cls.weight_for(int(owned.max()))
         weights = (each // owned)[persons]
@@ -62,7 +62,7 @@ class Weighting:
 
     @staticmethod
     def weight_for(most: int) -> int:
-        """Return the weight of a person, where a person has at most this number of rows."""
+        """Return the weight of a person, if persons have at most this number of rows."""
         if most > MOST_WEIGHT:
             raise InvalidInput(
                 f"one person has {most:,} rows, and {MOST_WEIGHT:,} can be weighted: is the column of persons the right one? If so, leave "
@@ -73,7 +73,7 @@ class Weighting:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(ReprMixin):
-    """Noisy sums of labels: what one question to `SumQueries` was answered with. Contains no label.
+    """Noisy sums of labels: the answer to one question to `SumQueries`. It contains no labels.
 
     A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g
     unit.
@@ -84,27 +84,27 @@ class Answer(ReprMixin):
         Counts of labels in equal parts of the grid; sums of (unit − clip[0]) over the cells of partitions; or sums of
         sign·(unit − centre), where centre is (clip[0] + clip[1]) // 2.
     values : array of int64
-        The noisy numbers. Those of several partitions follow one another.
+        The noisy numbers, one partition after the other.
     scale : float
         The scale of the noise, or 0.0 if there is none: noise z has a probability proportional to e^(−|z|/scale) for each
         number, and for signs to e^(−max|z|/scale) for all together.
     clip : tuple of (int, int)
         The range to which units were clipped.
     counts : array of int64
-        What is public next to each number: the grid points in the part, the records in the cell, or the sum of the column's
-        signs.
+        The public number that belongs to each value: the grid points in the part, the records in the cell, or the sum
+        of the column's signs.
     sizes : tuple of int
         The number of parts, of cells in each partition, or of columns.
     domain : Domain
         The bounds and the grid.
     grain : int
-        In how many steps a unit is divided, which is more than 1 for signs only.
+        The number of steps per unit, which is more than 1 only for signs.
     weight : int
-        The weight of a person, where that is the unit of privacy, and 1 where it is a record. Values and counts of records are in
-        steps of 1/weight.
+        The weight of a person if that is the unit of privacy, and 1 if it is a record. Values and counts of records are
+        in steps of 1/weight.
     residuals : bool
-        Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then a range of
-        such differences. Not for histograms.
+        Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then
+        a range of such differences. Never for histograms.
 
     Examples
     --------
@@ -154,22 +154,22 @@ class Answer(ReprMixin):
 
     @property
     def sensitivity(self) -> int:
-        """The most by which replacing one label, or all of a person, changes the exact numbers.
+        """The largest change of the exact numbers from replacing one label, or all labels of a person.
 
-        It is the change of their maximum for signs, else of all added up.
+        For signs it is the maximum over the numbers, otherwise the sum.
         """
         return sensitivity_of(self.kind, self.clip, self.sizes, self.domain, self.grain * self.weight)
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the answer cost: its sensitivity over the scale."""
+        """The cost of the answer: its sensitivity divided by the scale."""
         return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
 
     @property
     def variance(self) -> float:
         """The variance of the noise of each value, in squares of the values' own steps.
 
-        It is that of the discrete law, as `laplace_variance` and `cube_variance` compute it.
+        It is the variance of the discrete distribution, from `laplace_variance` or `cube_variance`.
         """
         if not self.scale:
             return 0.0
@@ -179,7 +179,7 @@ class Answer(ReprMixin):
     def sums(self) -> Floats:
         """The numbers in the label's own unit: noisy sums of clipped labels or residuals over each cell or against each column of signs.
 
-        Those of a histogram are noisy counts.
+        For a histogram they are noisy counts.
         """
         if self.kind == "histogram":
             return self.values / self.weight
@@ -196,16 +196,16 @@ class Answer(ReprMixin):
 
     @property
     def totals(self) -> Floats:
-        """`counts` as numbers of records, or of persons to which the weights are equal. Not for a histogram."""
+        """`counts` as numbers of records, or as numbers of persons with the same weight. Not for a histogram."""
         return self.counts / self.weight
 
     def means(self) -> Floats:
-        """The noisy mean of the clipped labels, or residuals, in each cell.
+        """Return the noisy mean of the clipped labels, or residuals, in each cell.
 
         Returns
         -------
         array of float64
-            Not biased by the noise, so it may lie outside the bounds. NaN for a cell without records.
+            The noise does not bias the means, so they may lie outside the bounds. NaN for a cell without records.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class Answer(ReprMixin):
             If the answer is not over cells.
         """
         if self.kind != "cells":
-            raise InvalidInput(f"means are those of cells, and this answer is of the kind {self.kind!r}")
+            raise InvalidInput(f"only answers over cells have means, and this answer is of the kind {self.kind!r}")
         empty = self.counts == 0
         return np.where(empty, np.nan, self.sums / np.where(empty, 1, self.totals))
 
@@ -229,9 +229,9 @@ class Answer(ReprMixin):
 
 
 def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], domain: Domain, steps: int = 1) -> int:
-    """What `Answer.sensitivity` is, if units and records are divided into this number of steps together.
+    """Return `Answer.sensitivity`, if units and records are divided into this number of steps together.
 
-    The noise is scaled by it before there is an answer, so it is said here alone.
+    It is a separate function because the noise is scaled by it before the answer exists.
     """
     lower, upper = clip
     if kind == "histogram":
@@ -241,19 +241,20 @@ def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], dom
         return len(sizes) * (upper - lower) * steps
     if kind == "signs":
         return (upper - lower) * steps
-    raise InvalidInput(f"nothing is known of what one label changes in an answer of the kind {described(kind)}")
+    raise InvalidInput(f"the sensitivity of an answer of the kind {described(kind)} is unknown")
 
 
 def laplace_variance(scale: float) -> float:
-    """The variance of integer Laplace noise: 2q/(1 − q)² with q = e^(−1/scale)."""
+    """Return the variance of integer Laplace noise: 2q/(1 − q)² with q = e^(−1/scale)."""
     return float(0.5 / math.sinh(0.5 / scale) ** 2)
 
 
 def cube_variance(count: int, scale: float) -> float:
-    """The variance of each number of cube noise, (p+1)(p+2)/3·scale² − 1/12 up to a tiny term.
+    """Return the variance of each number of cube noise, (p+1)(p+2)/3·scale² − 1/12 up to a tiny term.
 
-    Given the radius r it is r(r + 1)/3. The formula is the mean of that over all r, by Euler and Maclaurin; its relative error
-    is about (2π·scale)^−(p+1). Where that exceeds 10^-12 the mean is added up instead, and for p = 1 it is Laplace noise.
+    Given the radius r it is r(r + 1)/3. The formula is the mean of that over all r, by Euler and Maclaurin; its
+    relative error is about (2π·scale)^−(p+1). If that exceeds 10^-12, the mean is summed directly, and for p = 1 it is
+    Laplace noise.
     """
     if count == 1:
         return laplace_variance(scale)
@@ -266,11 +267,11 @@ def cube_variance(count: int, scale: float) -> float:
 
 
 def parts_of(units: NDArray[np.int64], parts: int, cells: int) -> NDArray[np.int64]:
-    """The part of the grid in which each unit lies, if it is cut into equal parts."""
+    """Return the part that contains each unit, if the grid is cut into equal parts."""
     return units * parts // cells
 
 
 def part_sizes(parts: int, cells: int) -> NDArray[np.int64]:
-    """How many grid points each part has."""
+    """Return the number of grid points of each part."""
     first = -(-np.arange(parts + 1, dtype=np.int64) * cells // parts)
     return np.diff(first)

@@ -1,4 +1,4 @@
-"""Randomize the labels in an array: draw a private prior, design the best mechanism for it, draw one private label for each."""
+"""Randomization of labels in an array: draw a private prior, design the best mechanism for it, draw one private label for each."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ CLASSES = "randomized-response"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a release of labels will do, from the settings and the number of records alone. Contains no label.
+    """The plan for a release of labels, from the settings and the number of records only. It does not depend on labels.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Plan:
     request : Request
         The grid, ε of one label, the loss, the public prior if there is one, and the number of labels to randomize.
     split : BudgetSplit or None
-        How ε of one label is divided between a private prior and the label; None where nothing is spent on a prior.
+        The split of one label's ε between a private prior and the label; None if nothing is spent on a prior.
     entries : int
-        The most labels that are randomized of one unit of privacy: 1 for a record, some for a person.
+        The maximum number of randomized labels per unit of privacy: 1 for a record, several for a person.
     repeated : bool
-        Whether some person has more than one label. It is true where a record is the unit.
+        Whether some person has more than one label. It is true if the unit is a record.
     """
 
     mechanism: str
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def epsilon(self) -> Fraction:
-        """What each record, or each person, costs in all."""
+        """The total cost of each record, or of each person."""
         return self.entries * exact_epsilon(self.request.epsilon)
 
     @property
@@ -69,14 +69,14 @@ class Plan:
         return exact_epsilon(self.request.epsilon) if self.split is None else self.split.epsilon_labels
 
     def warn(self, stacklevel: int = 2) -> None:
-        """Warn about settings that work but are not wise. Call this once, before anything is spent."""
+        """Warn about valid but unwise settings. Call this once, before anything is spent."""
         if self.split is not None:
             self.split.warn(stacklevel=stacklevel + 1)
         if not self.repeated:
             _warn_of_single_rows(stacklevel + 1)
 
     def design(self, counts: NDArray[np.int64] | None = None) -> FiniteMechanism:
-        """Design the mechanism. If it needs a private prior, draw that from exact counts of the labels on `grid`.
+        """Design the mechanism. If it needs a private prior, draw it from exact counts of the labels on `grid`.
 
         Privacy: costs `epsilon_prior`.
         """
@@ -99,31 +99,31 @@ class Plan:
 
 @dataclass(frozen=True)
 class LabelRandomizer:
-    """Randomizes labels in two steps: ε₁ buys a prior, ε₂ = ε − ε₁ randomizes with the mechanism designed for it.
+    """A randomizer of labels in two steps: ε₁ pays for a prior, and ε₂ = ε − ε₁ for the mechanism designed for it.
 
     Parameters
     ----------
     epsilon : float, str, Decimal or Fraction
-        What each label, or each person, may cost in all. A float means the decimal that is seen: 0.1 is 1/10.
+        The total budget of each label, or of each person. A float means its decimal form: 0.1 is 1/10.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
+        The public bounds of the labels, never computed from them.
     loss : str, Loss or callable
-        What the mechanism is designed to keep small. A callable is called as loss(output, label).
+        The loss for which the mechanism is designed. A callable is called as loss(output, label).
     mechanism : str
-        A name in the catalogue. "auto", the default, makes models that are trained on the labels good. "rr-on-bins" is the
-        paper's and keeps the labels themselves close to the truth. Classes are always released by "randomized-response", of which every
-        other ε-DP mechanism for two classes is a post-processing.
+        A name in the catalogue. "auto", the default, is best for models that are trained on the labels. "rr-on-bins" is
+        the paper's mechanism and keeps the labels themselves close to the truth. Classes are always released by
+        "randomized-response": every other ε-DP mechanism for two classes is a post-processing of it.
     prior : Prior, optional
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
     out_of_range : {"clip", "clip-all", "error"}
-        What happens to labels outside the bounds. "clip" moves them to the bounds, warns if they are more than 5 %, and
-        raises an error if they are more than 20 %. "clip-all" moves any number of them. "error" refuses them.
+        How to handle labels outside the bounds. "clip" moves them to the bounds, warns if they are more than 5 %, and
+        raises an error if they are more than 20 %. "clip-all" moves any number of them. "error" raises an error.
 
     Privacy
     -------
-    `randomize` is ε-label-DP for replacing one label: a private histogram of ε₁ and a mechanism of ε₂ on each label,
-    ε₁ + ε₂ ≤ ε as exact fractions. With persons it is ε-DP for replacing all labels of one person: at most m of them are used, each
-    at ε/m. Every call of `fit` or `randomize` is a new release and costs again.
+    `randomize` is ε-label-DP for replacing one label: a private histogram of ε₁ and a mechanism of ε₂ on each label, ε₁
+    + ε₂ ≤ ε as exact fractions. With persons it is ε-DP for replacing all labels of one person: at most m of them are
+    used, each at ε/m. Every call of `fit` or `randomize` is a new release with a new cost.
 
     Examples
     --------
@@ -183,25 +183,25 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε₁. Randomizing the same labels with the mechanism costs ε₂ once more, ε together.
+        Costs ε₁. Randomizing the same labels with the mechanism costs another ε₂, ε in total.
         """
         return self._fit(self.checked(labels))
 
     def randomize(
         self, labels: Any, ids: Any = None, randomness: Randomness | None = None, *, persons: Any = None
     ) -> PrivateLabels:
-        """Draw a private label for each label. With `mechanism="rr-on-bins"` this is the paper's Algorithm 3 whole.
+        """Draw a private label for each label. With `mechanism="rr-on-bins"` this is the paper's Algorithm 3.
 
         Parameters
         ----------
         labels : array-like
             The true labels.
         ids : array-like, optional
-            One id a record, for `KeyedRandomness`.
+            One id per record, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
             Where the random bits come from; the operating system by default.
         persons : array-like, optional
-            The person whom each label belongs to, integers or text. All labels of a person then cost ε together: a few of them are
+            The person of each label, integers or text. All labels of a person then cost ε in total: a few of them are
             chosen, independently of labels, and only these get private labels (`PrivateLabels.rows`).
 
         Returns
@@ -210,8 +210,8 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε for each record, or for each person if `persons` are given. The result contains no true label. Which records exist, and
-        whom they belong to, is not protected.
+        Costs ε for each record, or for each person if `persons` are given. The result contains no true labels. Which
+        records exist, and whom they belong to, is not protected.
         """
         source = source_of(randomness, ids)
         values = self.checked(labels)
@@ -228,14 +228,14 @@ class LabelRandomizer:
         return PrivateLabels(mechanism.codes(values[rows], records, source), mechanism, rows, plan.entries)
 
     def randomize_checked(self, values: Floats, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
-        """Do what `randomize` does for labels that `checked` has read.
+        """Randomize labels that `checked` returned.
 
         Parameters
         ----------
         values : array of float64
             Checked labels.
         ids : array-like, optional
-            One id a record, for `KeyedRandomness`.
+            One id per record, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
             Where the random bits come from; the operating system by default.
 
@@ -245,13 +245,13 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε. The result contains no true label.
+        Costs ε. The result contains no true labels.
         """
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
 
     def checked(self, labels: Any) -> Floats:
-        """Labels as finite floats within the bounds.
+        """Return labels as finite floats within the bounds.
 
         Parameters
         ----------
@@ -275,17 +275,17 @@ class LabelRandomizer:
         return self._domain.check(labels, self.out_of_range)
 
     def plan(self, records: int, sizes: NDArray[np.int64] | None = None, entries: int | None = None) -> Plan:
-        """Plan a release of this number of records, before any label is read.
+        """Plan a release of this number of records, before labels are read.
 
         Parameters
         ----------
         records : int
             The number of labels.
         sizes : array of int64, optional
-            The number of persons by their number of labels (`person_sizes`), if a person is the unit of privacy. The number of
-            labels of a person that are randomized is then chosen by the predicted error of a model.
+            The number of persons by their number of labels (`person_sizes`), if the unit of privacy is a person. The
+            number of randomized labels per person is then chosen by the predicted error of a model.
         entries : int, optional
-            That number, if it is fixed already. `records` is then the number of chosen labels.
+            The number of randomized labels per person, if it is already fixed. `records` is then the number of chosen labels.
 
         Returns
         -------
@@ -311,7 +311,7 @@ class LabelRandomizer:
         return Plan(self.mechanism, request, entry.split_for(request), entries or 1, repeated)
 
     def rehearse(self, records: int) -> FiniteMechanism:
-        """Design a mechanism for this number of records from no label at all. Costs nothing.
+        """Design a mechanism for this number of records without any labels. Costs nothing.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class LabelRandomizer:
 
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
-            raise InvalidInput("there are no labels to randomize: give at least one")
+            raise InvalidInput("labels must contain at least one label to randomize")
         plan = self.plan(values.size)
         plan.warn(stacklevel=4)
         return plan.fit(values)
@@ -342,7 +342,7 @@ def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.
     """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be distinguished, or too few."""
     try:
         words = choice.persons(persons)
-    except InvalidInput as error:  # they are read as ids are
+    except InvalidInput as error:  # they are parsed like ids
         raise InvalidInput(str(error).replace("ids must", "persons must", 1)) from None
     if words.size != records:
         raise InvalidInput(
@@ -352,7 +352,7 @@ def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.
 
 
 def numbered_persons(persons: Any, records: int) -> NDArray[np.int64]:
-    """Return the number of each record's person, from 0, where all rows of a person are used. Warns if no person has two rows."""
+    """Return the index of each record's person, if all rows of a person are used. Warn if no person has two rows."""
     words, numbers = np.unique(person_words(EntryChoice.of(OsEntropy()), persons, records), return_inverse=True)
     repeated = words.size < records
     _check_several_persons(words.size, repeated=repeated)
@@ -385,7 +385,7 @@ def chosen_rows(choice: EntryChoice, words: NDArray[np.uint64], entries: int, id
 
 
 def check_bounds(loss: Loss, domain: Domain) -> None:
-    """Refuse bounds with labels for which the loss is not defined."""
+    """Raise `InvalidInput` if the loss is not defined for all labels within the bounds."""
     if not loss.valid_labels.contains([domain.lower, domain.upper]).all():
         low = loss.valid_labels.lower
         bound = f"a lower bound {'above' if loss.valid_labels.lower_open else 'of at least'} {low:g}"

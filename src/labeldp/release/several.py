@@ -1,4 +1,4 @@
-"""`privatize_several` and `apply_several`: several labels of the same persons, each in its own message, for one ε together."""
+"""`privatize_several` and `apply_several`: several labels of the same persons, each in its own message, for one total ε."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from labeldp.release_kind import LABELS
 from labeldp.tables.files import Phase
 
 MOST_WEIGHT = 100
-"""The largest weight, after common factors are removed: an entry has as many ranks."""
+"""The largest weight, after common factors are removed. The weight of an entry is its number of ranks."""
 
 
 def privatize_several(
@@ -45,9 +45,10 @@ def privatize_several(
     sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> dict[str, ReleaseOutcome]:
-    """Randomize several label columns of a file, and write a message for each of them. All labels of a person cost ε together.
+    """Randomize several label columns of a file, and write a message for each of them. All labels of a person cost ε in total.
 
-    Of each person a few entries are chosen, each a row and a label column, independently of labels. Every message is an ordinary one.
+    A few entries of each person, each a row and a label column, are chosen independently of labels. Every message is an
+    ordinary message.
 
     Parameters
     ----------
@@ -58,9 +59,9 @@ def privatize_several(
     out : str or Path
         The folder for the messages, one folder in it for each label column.
     key_file : str or Path
-        Where the secret key is kept, by which persons are shared among the labels. A run that failed goes on when it is repeated.
+        The file for the secret key, by which the labels share the persons. A failed run continues when it is repeated.
     weights : mapping of str to int, optional
-        How often an entry of each column is chosen, in proportion; 1 by default.
+        The relative frequency with which entries of each column are chosen; 1 by default.
     ledger : Ledger, optional
         The ledger to charge, once for all labels.
     dataset : str, optional
@@ -130,7 +131,7 @@ def privatize_several(
             covered = covered or Message.open(folder / label).header.release
     finally:
         with suppress(OSError):
-            folder.rmdir()  # only if it is empty
+            folder.rmdir()  # succeeds only if it is empty
     return outcomes
 
 
@@ -144,20 +145,20 @@ def apply_several(
     sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> dict[str, ReleaseOutcome]:
-    """Add new records to all messages of several labels. New persons get entries in one or the other, at no further cost.
+    """Add new records to all messages of several labels. New persons get entries in some of them, at no further cost.
 
     Parameters
     ----------
     messages : str or Path
         The folder that `privatize_several` wrote.
     source : LabelSource
-        The new records, with all label columns. Its own label column does not matter.
+        The new records, with all label columns. Its own label column is ignored.
     key_file : str or Path
         The key file that `privatize_several` was given.
     ledger : Ledger, optional
         The ledger that was charged for the messages.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the messages' bounds.
+        How to handle labels outside the messages' bounds.
     sign_key : str or Path, optional
         Your private key, as in `apply`.
     phase : callable, optional
@@ -166,7 +167,8 @@ def apply_several(
     Returns
     -------
     dict of str to ReleaseOutcome
-        The outcome of each label column. If a run failed before all messages had the batch, only those that lacked it.
+        The outcome of each label column. If a run failed before all messages had the batch, only the columns whose
+        messages lacked it.
 
     Raises
     ------
@@ -175,7 +177,7 @@ def apply_several(
 
     Privacy
     -------
-    Costs nothing more. All messages must get the same batches, with the same persons and ids, and others are refused.
+    Costs nothing more. All messages must get the same batches, with the same persons and ids; others are rejected.
 
     Examples
     --------
@@ -226,12 +228,12 @@ def shared_labels(folder: Path) -> tuple[str, ...]:
 
 
 def _header(folder: Path) -> Header:
-    """Return what a message says of itself, also if a run was killed before it listed its batch. `apply` checks all of it later."""
+    """Return the description of a message, even if a run was killed before it listed its batch. `apply` checks everything later."""
     return read_description(folder / LABELS.description)[1]
 
 
 def _read_all(jobs: list[LabelRelease], phase: Phase) -> list[int]:
-    """Read every label once with a throwaway key, so that all errors come before the charge. Return the entries of each plan."""
+    """Read every label once with a temporary key, so that all errors occur before the charge. Return the entries of each plan."""
     return [job.read(Account(job.epsilon, unit="person"), phase).plan.entries for job in jobs]
 
 

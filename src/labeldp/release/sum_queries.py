@@ -1,4 +1,4 @@
-"""`SumQueries`: labels that can only be asked for noisy sums, within one budget."""
+"""`SumQueries`: labels that only answer questions about noisy sums, within one budget."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from labeldp.release.sums_draw import ExactPass, SumsBudget, draw_answer, histog
 class SumQueries(ReprMixin):
     """Labels that answer questions about their sums with exact noise, until the budget ε is spent.
 
-    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to pass on
-    are the answers, `released`.
+    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; only the
+    answers, `released`, are safe to pass on.
 
     Parameters
     ----------
     labels : array-like
-        The true labels, at least two. They are rounded to the domain's grid, or to 2^20 + 1 cells if it has none.
+        The true labels, at least two. They are rounded to the domain's grid, or to 2^20 + 1 cells by default.
     epsilon : float, str, Decimal or Fraction
-        What all answers may cost together. A float means the decimal that is seen: 0.1 is 1/10.
+        The total budget of all answers. A float means its decimal form: 0.1 is 1/10.
     domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
+        The public bounds of the labels, never computed from them.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the bounds, as in `LabelRandomizer`.
+        How to handle labels outside the bounds, as in `LabelRandomizer`.
     ledger : Ledger, optional
         Charge the whole ε to `dataset` in this ledger, before the first answer is drawn.
     dataset : str, optional
         The dataset in `ledger` to charge.
     persons : array-like, optional
-        The person whom each label belongs to, integers or text. ε is then for all labels of a person together, and a label of a person
-        with k of them has a weight of 1/k in every sum.
+        The person of each label, integers or text. ε is then for all labels of a person together, and a label of a
+        person with k of them has a weight of 1/k in every sum.
 
     Raises
     ------
@@ -56,10 +56,10 @@ class SumQueries(ReprMixin):
 
     Privacy
     -------
-    All answers together are ε-DP for replacing one label by another valid one, or all labels of one person, however later questions depend on earlier
-    answers. Each answer costs sensitivity/scale, an exact fraction; a question that would exceed what remains is refused.
-    Partitions, signs and clips must come from features, public numbers or earlier answers. Noise is drawn afresh from
-    the operating system and OpenDP, so that asking again costs again.
+    All answers together are ε-DP for replacing one label by another valid one, or all labels of one person, even if
+    later questions depend on earlier answers. Each answer costs sensitivity/scale, an exact fraction; a question that
+    would exceed the remaining budget is rejected. Partitions, signs and clips must come from features, public numbers
+    or earlier answers. Each answer has new noise from the operating system and OpenDP, so asking again costs again.
 
     Examples
     --------
@@ -104,27 +104,27 @@ class SumQueries(ReprMixin):
 
     @property
     def size(self) -> int:
-        """The number of labels, or of persons where that is the unit of privacy."""
+        """The number of labels, or of persons if that is the unit of privacy."""
         return self.records if self._held.weighting is None else self._held.weighting.persons
 
     @property
     def weight(self) -> int:
-        """The weight of a person, or 1 where a record is the unit of privacy."""
+        """The weight of a person, or 1 if the unit of privacy is a record."""
         return self._held.weight
 
     @property
     def weights(self) -> Integers | None:
-        """The weight of each label, of which those of a person add up to `weight` at most; None where a record is the unit of privacy."""
+        """The weight of each label, at most `weight` in total for each person; None if the unit of privacy is a record."""
         return self._held.weights
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What all answers together may cost."""
+        """The total budget of all answers."""
         return self._budget.epsilon
 
     @property
     def remaining(self) -> Fraction:
-        """What later answers may cost together."""
+        """The budget that is left for later answers."""
         return self._budget.remaining
 
     @property
@@ -139,11 +139,11 @@ class SumQueries(ReprMixin):
 
     @property
     def released(self) -> PrivateSums:
-        """All answers so far, with the ε that they may cost together. Contains no label."""
+        """All answers so far, with their total budget ε. It contains no labels."""
         return PrivateSums(self.domain, self.records, self.answers, self.epsilon_exact, self._held.weighting)
 
     def charge(self) -> None:
-        """Charge the whole ε to the ledger, once and permanently. The first question does it if this was not called.
+        """Charge the whole ε to the ledger, once and permanently. The first question does this if it was not called before.
 
         Raises
         ------
@@ -159,12 +159,12 @@ class SumQueries(ReprMixin):
         Parameters
         ----------
         lower, upper : int
-            The ends, in grid units. They must lie within the present range, since a clip can only narrow.
+            The ends, in grid units. They must lie within the current range, because a clip can only narrow.
 
         Raises
         ------
         InvalidInput
-            If the ends are not whole numbers in order within the present range.
+            If the ends are not whole numbers in order within the current range.
 
         Privacy
         -------
@@ -174,16 +174,16 @@ class SumQueries(ReprMixin):
             self._held.clip(lower, upper)
 
     def subtract(self, expected: Any, reach: int) -> None:
-        """Sum residuals from now on: how far each label is above a public number, clipped at ±`reach`. Later sums need less noise.
+        """Sum residuals from now on: each label minus a public number, clipped at ±`reach`. Later sums need less noise.
 
         Calling it again replaces the numbers, and can only make the range narrower.
 
         Parameters
         ----------
         expected : array of int64
-            The number of grid units to subtract from each label, such as those of a prediction from earlier answers.
+            The number of grid units to subtract from each label, such as a prediction from earlier answers.
         reach : int
-            The most that a residual may be, in grid units. Twice `reach` is at most the width of the present range.
+            The largest absolute residual, in grid units. Twice `reach` is at most the width of the current range.
 
         Raises
         ------
@@ -204,9 +204,9 @@ class SumQueries(ReprMixin):
         Parameters
         ----------
         parts : int
-            The number of parts. Where it does not divide the number of grid points, parts differ by one point.
+            The number of parts. If it does not divide the number of grid points, parts differ by one point.
         epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
+            The budget of the answer.
 
         Returns
         -------
@@ -215,11 +215,11 @@ class SumQueries(ReprMixin):
         Raises
         ------
         InvalidInput
-            If the number of parts is impossible, or ε exceeds what remains. Nothing is drawn or spent then.
+            If the number of parts is impossible, or ε exceeds the remaining budget. Nothing is drawn or spent then.
 
         Privacy
         -------
-        Costs at most ε. Replacing one label moves two counts by one each.
+        Costs at most ε. Replacing one label changes two counts by one each.
         """
         cells = self.domain.count
         if (
@@ -247,7 +247,7 @@ class SumQueries(ReprMixin):
         cells : int, or one for each partition
             The number of cells. Cells without records are allowed.
         epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
+            The budget of the answer.
 
         Returns
         -------
@@ -256,7 +256,7 @@ class SumQueries(ReprMixin):
         Raises
         ------
         InvalidInput
-            If a code is not the number of a cell, or ε exceeds what remains. Nothing is drawn or spent then.
+            If a code is not the number of a cell, or ε exceeds the remaining budget. Nothing is drawn or spent then.
 
         Privacy
         -------
@@ -275,7 +275,7 @@ class SumQueries(ReprMixin):
         signs : array of int8 of shape (records, columns)
             +1 or −1 for each record and column.
         epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
+            The budget of the answer.
 
         Returns
         -------
@@ -285,7 +285,7 @@ class SumQueries(ReprMixin):
         Raises
         ------
         InvalidInput
-            If a sign is not ±1, or ε exceeds what remains. Nothing is drawn or spent then.
+            If a sign is not ±1, or ε exceeds the remaining budget. Nothing is drawn or spent then.
 
         Privacy
         -------

@@ -1,4 +1,4 @@
-"""The draw of noisy sums: one budget that is charged once, and the noise on exact sums of labels."""
+"""The draw of noisy sums: a budget that is charged once, and the noise on exact sums of labels."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 _SCALE_PER_SIGN = 4
-"""Units are divided until the scale of cube noise is this many times the number of columns: most attempts succeed then."""
+"""Units are divided until the scale of cube noise is this multiple of the number of columns, so that most attempts succeed."""
 
 ExactPass = Callable[[], tuple[Integers, Integers]]
-"""Returns exact sums, and the public counts next to them. It is called after all checks and before the charge."""
+"""A function that returns exact sums, and the public counts that belong to them. It is called after all checks and before the charge."""
 
 
 class SumsBudget:
-    """What a release of sums may cost for each record or person, and what is left of it. The first draw charges all of it to the ledger.
+    """The budget of a release of sums for each record or person, and its remainder. The first draw charges all of it to the ledger.
 
-    Raises an error at once if the ledger has less left.
+    Raises an error immediately if the ledger has less left.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SumsBudget:
         self._charged = True
 
     def share(self, epsilon: Epsilon) -> Fraction:
-        """Return the ε of one answer. What remains is a fraction of many digits and may be asked for as it is."""
+        """Return the ε of one answer. The remainder, a fraction of many digits, is also valid."""
         if isinstance(epsilon, Fraction) and 0 < epsilon <= self.remaining:
             return epsilon
         asked = exact_epsilon(epsilon)
@@ -63,7 +63,7 @@ class SumsBudget:
 
 
 def sums_request(domain: Domain, records: int, kind: ReleaseKind = SUMS) -> ChargeRequest:
-    """Return what the ledger records of a release of sums. It cannot be resumed: its noise is not a function of a key."""
+    """Return the ledger's record of a release of sums. It cannot be resumed: its noise is not a function of a key."""
     return ChargeRequest(kind, json.dumps({"domain": domain.to_json(), "records": records}))
 
 
@@ -80,7 +80,7 @@ def draw_answer(
     Parameters
     ----------
     budget : SumsBudget
-        What pays for it. If anything is refused, nothing is charged or drawn; after the charge nothing is given back.
+        The budget to charge. If a check fails, nothing is charged or drawn; after the charge nothing is refunded.
     held : HeldLabels or ExactSums
         The grid, the number of records and the clip.
     kind, sizes
@@ -88,7 +88,7 @@ def draw_answer(
     exact : callable
         The exact sums.
     epsilon : float, str, Decimal or Fraction
-        What the answer may cost.
+        The budget of the answer.
     """
     domain, clip, grain = held.domain, (held.lower, held.upper), 1
     asked = budget.share(epsilon)
@@ -107,7 +107,7 @@ def draw_answer(
     if scale:
         budget.remaining -= sensitivity / Fraction(scale)
         noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
-        # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
+        # Noise is clipped at 2^62 and sums are below 2^61, so clipping here is post-processing of the exact noisy sum.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
     residuals = isinstance(held, HeldLabels) and held.residuals
     return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, residuals)

@@ -1,12 +1,12 @@
-"""Exact sampling: integer tables that decide on an output, and the random words that they read.
+"""Exact sampling: integer tables that choose an output, and the random words that they read.
 
 A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
-probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
-(`labeldp.mechanisms.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
-(`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before, and
-`EntryChoice` chooses entries of persons.
-`integer_noise` draws unbounded integer noise for counts and sums.
-`docs/concepts/exact-sampling.md` has the constructions and their proofs.
+probabilities are integers over 2^64, so the sampled distribution can be enumerated and its ε proven
+(`labeldp.mechanisms.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the
+record (`KeyedRandomness`, or `BoundRandomness` in processes that must not have the key). `MultisetHash` recognises
+records that were read before, and `EntryChoice` chooses which entries of a person are randomized. `integer_noise` draws
+unbounded integer noise for counts and sums. `docs/concepts/exact-sampling.md` contains the constructions and their
+proofs.
 """
 
 from labeldp.sampling.choice import EntryChoice, choose_entries, person_sizes

@@ -1,11 +1,11 @@
-"""Keyed BLAKE2b (RFC 7693) of 96 bits over a column of texts, compiled. It is imported where first needed, as `_kernels` is.
+"""Keyed BLAKE2b (RFC 7693) of 96 bits over a column of texts, compiled. Imported on first use, like `_kernels`.
 
-`hashlib` gives the same bits with a Python call per text, which takes four to ten times as long (`benchmarks/text_ids.py`). Here sixteen
-texts go through the rounds side by side, one in each lane, so that the compiler can use vector instructions. They take as long as
-the longest of them.
+`hashlib` gives the same bits but needs one Python call per text, which takes four to ten times as long
+(`benchmarks/text_ids.py`). Here sixteen texts are hashed in parallel, one per lane, so that the compiler can use vector
+instructions. A group takes as long as its longest text.
 
-Unsigned 64-bit integers only, so that no processor can differ. Literals are wrapped because numba turns `uint64 + int` into a
-float. No content of a text decides on a branch or an address, only its length does.
+All arithmetic uses unsigned 64-bit integers, so results are the same on every processor. Literals are wrapped because
+numba turns `uint64 + int` into a float. Branches and addresses depend on the length of a text, never on its content.
 """
 
 from typing import Any
@@ -55,10 +55,10 @@ def keyed_blake2b_96(
 def _hash_all(
     content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any
 ) -> None:  # pragma: no cover - compiled
-    # Word w of a lane is at index w · 16 + lane. The compiler makes vectors of that, but not of two-dimensional arrays.
+    # Word w of a lane is at index w · 16 + lane. The compiler vectorizes this layout, but not two-dimensional arrays.
     state, message = np.empty(8 * _LANES, np.uint64), np.empty(16 * _LANES, np.uint64)
     counts, lasts = np.empty(_LANES, np.uint64), np.empty(_LANES, np.uint64)
-    # The block of the key comes first. In odd lanes it is also the last one, as it is for an empty text.
+    # The block of the key comes first. In odd lanes it is also the last one, as for an empty text.
     for lane in range(_LANES):
         _start(initial, state, lane)
         _load(key_block, np.uint64(0), _BLOCK, message, lane)
@@ -97,7 +97,7 @@ def _start(words: Any, state: Any, lane: Any) -> None:  # pragma: no cover - com
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _load(content: Any, start: Any, size: Any, message: Any, lane: Any) -> None:  # pragma: no cover - compiled
-    """Up to 128 bytes as sixteen little-endian words, filled up with zeros."""
+    """Load up to 128 bytes as sixteen little-endian words, padded with zeros."""
     whole = size // _WORD
     for w in range(whole):
         message[w * _STEP + np.uint64(lane)] = _word(content, start + w * _WORD, _WORD)
@@ -118,7 +118,7 @@ def _word(content: Any, start: Any, size: Any) -> Any:  # pragma: no cover - com
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _compress(state: Any, message: Any, counts: Any, lasts: Any) -> None:  # pragma: no cover - compiled
-    """The standard's function F in every lane. Its table SIGMA is the order in which the rounds take the words."""
+    """Apply the standard's function F in every lane. The table SIGMA gives the word order of each round."""
     for lane in range(_LANES):
         h0, h1, h2, h3 = _four(state, 0, lane)
         h4, h5, h6, h7 = _four(state, 4, lane)
@@ -161,7 +161,7 @@ def _round(
     v: Any, x0: Any, x1: Any, x2: Any, x3: Any, x4: Any, x5: Any, x6: Any, x7: Any,
     x8: Any, x9: Any, x10: Any, x11: Any, x12: Any, x13: Any, x14: Any, x15: Any,
 ) -> Any:  # pragma: no cover - compiled  # fmt: skip
-    """Columns first, then diagonals."""
+    """Mix the columns first, then the diagonals."""
     a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3 = v
     a0, b0, c0, d0 = _mix(a0, b0, c0, d0, x0, x1)
     a1, b1, c1, d1 = _mix(a1, b1, c1, d1, x2, x3)

@@ -1,4 +1,4 @@
-"""The compiled inner loops. They are imported where first needed, because numba takes a second to load.
+"""The compiled inner loops. Imported on first use, because numba takes a second to load.
 
 They use unsigned 64-bit integers only. Literals are wrapped because numba turns `uint64 + int` into a float.
 """
@@ -28,9 +28,9 @@ def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any)
 
 @njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def sample_window(symbols: Any, words: Any, window: Any, inside: Any, outside: Any, spare: Any, codes: Any) -> None:
-    """The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
+    """Draw codes. The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
     larger = spare * (inside + _ONE)
-    last = larger + (window - spare) * inside - _ONE  # of the window's words; they may be all words there are
+    last = larger + (window - spare) * inside - _ONE  # last word of the window; the window may contain all words
     for i in range(symbols.size):
         word = words[i]
         symbol = np.uint64(symbols[i])
@@ -64,7 +64,7 @@ def sample_shift(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
-    """Return the last place with `starts[place] <= word`. It is known to be at `low` or above, and below `high`."""
+    """Return the last index with `starts[index] <= word`. It must be at least `low` and below `high`."""
     while high - low > 1:
         middle = (low + high) >> 1
         if starts[middle] <= word:
@@ -83,7 +83,7 @@ def round_to_anchors(symbols: Any, rounding_words: Any, lower_anchor: Any, upper
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_ratio(high: Any, low: Any) -> int:
-    """Return the place where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
+    """Return the index where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
     best = 0
     for i in range(1, high.size):
         if _product_exceeds(high[i], low[best], high[best], low[i]):
@@ -110,10 +110,10 @@ def _high_word(a: Any, b: Any) -> Any:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
-    """Make every row sum to 2^64 by moving entries within [lower, upper], which is known to be possible.
+    """Make every row sum to 2^64 by moving entries within [lower, upper]. The caller guarantees that this is possible.
 
-    A row's sum is tracked modulo 2^64, together with the number of times it wrapped around. In the end it must have wrapped
-    once and be 0.
+    A row's sum is tracked modulo 2^64, together with the number of times it wrapped around. At the end it must have
+    wrapped once and be 0.
     """
     for i in range(weights.shape[0]):
         total, wraps = _ZERO, 0
@@ -140,7 +140,7 @@ def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
-    """Without branches, so that the compiler can count many labels at once."""
+    """Count thresholds without branches, so that the compiler can process many labels at once."""
     for i in range(labels.size):
         symbols[i] = 0
     for threshold in thresholds:
@@ -150,9 +150,9 @@ def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_window_ratio(values: Any, length: int) -> Any:
-    """Return the window of `length` values with the largest ratio of maximum to minimum: its start, and the places of both.
+    """Return the window of `length` values with the largest ratio of maximum to minimum: its start, and the indices of both.
 
-    As the window slides, two queues hold the places that may become its maximum and its minimum. O(number of values).
+    As the window slides, two queues hold the indices that may become its maximum and its minimum. O(number of values).
     """
     falling = np.empty(values.size, dtype=np.int64)
     rising = np.empty(values.size, dtype=np.int64)

@@ -1,7 +1,8 @@
-"""A choice of a few entries of each person, by a keyed hash that no label enters.
+"""A choice of a few entries of each person, by a keyed hash that does not depend on labels.
 
-An entry is a label of a record. With m chosen entries for each person, each randomized at ε/m, all of a person's labels together cost
-at most ε. The choice is a function of the key, the person and the entry, so it is the same on every engine and in every repetition.
+An entry is a label of a record. With m chosen entries for each person, each randomized at ε/m, a person's labels cost
+at most ε in total. The choice is a function of the key, the person and the entry, so it is the same on every engine and
+in every run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from labeldp.sampling.table import Words
 _PURPOSE = b"labeldp choice of entries 1\0"
 _SUBKEY_BYTES = 128
 MOST_ENTRIES = 64
-"""The most entries of a person that are ever chosen."""
+"""The largest number of entries that can be chosen for one person."""
 
 
 class EntryChoice:
@@ -33,7 +34,7 @@ class EntryChoice:
     Parameters
     ----------
     key : bytes
-        The secret key of the release. Only subkeys made from it are kept.
+        The secret key of the release. Only subkeys derived from it are kept.
 
     Examples
     --------
@@ -57,14 +58,15 @@ class EntryChoice:
         Parameters
         ----------
         randomness : OsEntropy or KeyedRandomness
-            Where the draws come from. With a key, the choice is that of the key regardless of the release; without, it is new every time.
+            Where the draws come from. With a key, the choice depends on the key and not on the release; without one, it
+            is new every time.
 
         Returns
         -------
         EntryChoice
         """
         if isinstance(randomness, KeyedRandomness):
-            return cls(randomness._key)  # noqa: SLF001 - of which subkeys are kept
+            return cls(randomness._key)  # noqa: SLF001 - only subkeys are kept
         if randomness.needs_ids:
             raise InvalidInput("persons need KeyedRandomness or OsEntropy: without the key, entries cannot be chosen")
         return cls(os.urandom(32))
@@ -94,11 +96,11 @@ class EntryChoice:
         Parameters
         ----------
         persons : array of uint64
-            What `persons` returned.
+            The result of `persons`.
         ids : array-like
             Integers or texts, one per record and all different.
         column : int, default 0
-            The number of the label column, where there are several.
+            The index of the label column, if there are several.
 
         Returns
         -------
@@ -126,9 +128,10 @@ class EntryChoice:
 
 
 def choose_entries(persons: Words, ranks: Words, most: int) -> NDArray[np.bool_]:
-    """Return which entries are chosen: at most `most` of each person, those of the lowest ranks.
+    """Return which entries are chosen: for each person, up to `most` entries with the lowest ranks.
 
-    The result does not depend on the order of the entries. Where a tie would make it so, the tied entries are left out.
+    The result does not depend on the order of the entries. If a tie would make it depend on the order, the tied entries
+    are left out.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def choose_entries(persons: Words, ranks: Words, most: int) -> NDArray[np.bool_]
     ranks : array of uint64
         The rank of each entry.
     most : int
-        The most entries of a person.
+        The maximum number of entries per person.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def choose_entries(persons: Words, ranks: Words, most: int) -> NDArray[np.bool_]
 
 
 def person_sizes(persons: Words) -> NDArray[np.int64]:
-    """Return the number of persons by their number of entries: at index j those with j, at the last index those with more too.
+    """Return the number of persons with j entries, at index j. The last index also counts persons with more entries.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Record ids as 96 bits: integers as they are, text by keyed BLAKE2b. Duplicates are found on these bits."""
+"""Record ids as 96 bits: integers unchanged, text hashed by keyed BLAKE2b. Duplicates are detected on these bits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS = {
 }
 _OFFSET_BYTES = 8
 BLOCK = 1 << 14
-"""Words at a time, so that what lies between two steps stays in the cache."""
+"""The number of words per block, so that intermediate results stay in the cache."""
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _I1, _I2 = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses of the multipliers modulo 2^64
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -51,11 +51,11 @@ class IdDigests:
     Parameters
     ----------
     high : array of uint32
-        The upper 32 bits, with one bit that tells text from integers.
+        The upper 32 bits, with one bit that distinguishes text from integers.
     low : array of uint64
         The lower 64 bits.
     kind : {"int", "str"}
-        What the ids were.
+        The type of the ids.
     distinct : bool, default False
         Whether all records are known to differ. Slices keep this; any other selection loses it.
 
@@ -84,7 +84,7 @@ class IdDigests:
         return IdDigests(self.high[rows], self.low[rows], self.kind, distinct=kept)
 
     def without_duplicates(self) -> IdDigests:
-        """Return the same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
+        """Return the same digests after checking that they are distinct. O(n log n), or O(1) if that is already known.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class IdDigests:
             return self
         if (pair := _first_duplicate(self.high, self.low)) is not None:
             raise InvalidInput(
-                f"ids must be unique: index {pair[0]} and index {pair[1]} have the same one. Two records with one id would "
+                f"ids must be unique: index {pair[0]} and index {pair[1]} have the same one. Two records with the same id would "
                 "share their randomness, which reveals whether their labels differ. Remove or combine them"
             )
         return IdDigests(self.high, self.low, self.kind, distinct=True)
@@ -109,8 +109,8 @@ class IdDigests:
 def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
     """Return the digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
 
-    Floats, booleans, nulls and mixtures are refused; duplicates are not looked for. A text id takes about 0.1 µs, an integer
-    far less (`python benchmarks/text_ids.py`).
+    Floats, booleans, nulls and mixed types raise `InvalidInput`. Duplicates are not checked. A text id takes about 0.1
+    µs and an integer far less (`python benchmarks/text_ids.py`).
     """
     chunks = [_chunk_digests(chunk, text_key) for chunk in _typed_chunks(ids)]
     if len({kind for _, _, kind in chunks}) > 1:
@@ -135,24 +135,24 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         raise InvalidInput(f"{_WANTED}; got {type(ids).__name__}")
     try:
         native = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else _arrow(ids)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, UnicodeError):  # whose text shows ids
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, UnicodeError):  # their messages contain ids
         raise InvalidInput(f"{_WANTED}; these are mixed, of another type, or not UTF-8") from None
     except OverflowError:
         raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from None
-    if pa.types.is_dictionary(native.type):  # whose null_count does not count nulls among its values
+    if pa.types.is_dictionary(native.type):  # null_count ignores nulls among the values of a dictionary
         native = native.cast(native.type.value_type)
-    if len(native) == 0:  # an empty batch still has a type, an empty list has none
+    if len(native) == 0:  # an empty batch still has a type, unlike an empty list
         if not pa.types.is_null(native.type):
             yield pa.array([], type=native.type)
         return
     if native.null_count:
         row = int(np.flatnonzero(native.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InvalidInput(f"ids must not be null: row {row} has none")
+        raise InvalidInput(f"ids must not be null: row {row} is null")
     yield from native.chunks if isinstance(native, pa.ChunkedArray) else [native]
 
 
 def _arrow(ids: Any) -> pa.Array | pa.ChunkedArray:
-    """Looks the kind of `ids` up, which takes longer than the digests of a small batch."""
+    """Return the kind of `ids`. The lookup takes longer than the digests of a small batch."""
     import narwhals as nw
 
     native = nw.from_native(ids, series_only=True, pass_through=True)
@@ -164,7 +164,7 @@ def _arrow_from_objects(values: Any) -> pa.Array:
         values = list(values)
     try:
         return pa.array(values)
-    except OverflowError:  # Arrow takes int64 unless told otherwise, and the upper half of uint64 does not fit
+    except OverflowError:  # Arrow defaults to int64, which the upper half of uint64 does not fit
         return pa.array(values, type=pa.uint64())
 
 
@@ -218,7 +218,7 @@ def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple
 
 
 def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
-    """Return a quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
+    """Test quickly for consecutive integers in any order. Sorting them would take most of a release's time."""
     smallest, largest = low.min(), low.max()
     if largest - smallest >= np.uint64(8 * low.size):
         return False
@@ -238,15 +238,15 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def array_of(numbers: NDArray[Any]) -> pa.Array:
-    """Return an array with these integers or floats, whose memory it shares: they must not change any more."""
+    """Return an array with these integers or floats, sharing their memory: they must not change afterwards."""
     values = np.ascontiguousarray(numbers)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
 
 
 def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
+    """Return the bytes of an array of text without nulls, and the offsets where each text begins and the last one ends.
 
-    The offsets are checked, because Arrow takes them from a file as they are and compiled loops follow them anywhere.
+    The offsets are checked: Arrow reads them from a file unchecked, and compiled loops would follow them out of bounds.
     """
     wide = texts.cast(pa.large_binary())
     if len(wide) == 0:

@@ -1,7 +1,8 @@
-"""Integer noise whose law is known exactly: Laplace noise, and noise for numbers that all move at once.
+"""Integer noise with an exactly known distribution: Laplace noise, and noise for numbers that all change at once.
 
-One number is drawn by OpenDP's exact sampler of integer Laplace noise. `cube_noise` is built from such numbers, from uniform
-integers and from coins with rational chances, so no float decides anything. `docs/concepts/private-sums.md` has the proof.
+One number is drawn by OpenDP's exact sampler of integer Laplace noise. `cube_noise` is built from such numbers, uniform
+integers and coins with rational probabilities, so no draw depends on a float. `docs/concepts/private-sums.md` has the
+proof.
 """
 
 import math
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, LabelDPError, described
 
 LARGEST_NOISE = 2**62
-"""Cube noise beyond this is cut off here. Added to a sum below 2^61 it stays an int64, and the sum can be cut off at 2^61."""
+"""Cube noise is clamped to this size. Added to a sum below 2^61, it still fits int64, and the result can be clamped to 2^61."""
 
 WIDEST = 2**55
 """The largest scale times numbers plus one. Noise then reaches `LARGEST_NOISE` with a probability below e^-120."""
@@ -23,18 +24,18 @@ MOST_PER_SCALE = 8
 """The most numbers per unit of scale. An attempt then succeeds with a probability of at least e^-4."""
 
 _STOP = 2**63 - 1
-"""OpenDP returns this for every number that is larger."""
+"""OpenDP returns this for every larger number."""
 
 Below = Callable[[int], int]
 
 
 def laplace_noise(count: int, scale: float) -> NDArray[np.int64]:
-    """Independent integers z with a probability proportional to e^(−|z|/scale), from OpenDP's exact sampler.
+    """Draw independent integers z with probability proportional to e^(−|z|/scale), by OpenDP's exact sampler.
 
     Parameters
     ----------
     count : int
-        How many numbers to draw.
+        The number of draws.
     scale : float
         The scale, taken as the exact binary fraction that the float is.
 
@@ -95,7 +96,7 @@ def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         from opendp.mod import enable_features
     except ImportError:
         raise
-    except Exception as error:  # what opendp raises if its library cannot be mapped, as under a memory limit
+    except Exception as error:  # opendp's error type if its library cannot be mapped, for example under a memory limit
         raise LabelDPError(
             "OpenDP's library, which draws the noise, cannot be loaded: there may be too little memory (ulimit -v), or the "
             "installation is damaged. Nothing was drawn"
@@ -107,7 +108,7 @@ def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
 
 
 def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
-    """Integers z₁ … z_p with a joint probability proportional to e^(−max|zᵢ|/scale), exactly.
+    """Draw integers z₁ … z_p with joint probability exactly proportional to e^(−max|zᵢ|/scale).
 
     First a radius r is drawn, with a probability proportional to (2r + 1)^p·e^(−r/scale). Then each number is uniform on {−r … r}.
     So z has the weight e^(−r/scale) from every r ≥ max|zᵢ|, and these weights add up to a multiple of e^(−max|zᵢ|/scale). An
@@ -116,7 +117,7 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
     Parameters
     ----------
     count : int
-        How many numbers to draw, p.
+        The number of draws, p.
     scale : float
         The scale, taken as the exact binary fraction that the float is.
 
@@ -132,7 +133,7 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
 
     Privacy
     -------
-    Added to integer sums, each of which one label moves by at most d, it makes them d/scale-DP.
+    Integer sums with this noise are d/scale-DP if one label changes each sum by at most d.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
 
 
 def check_cube(count: int, scale: float) -> None:
-    """Refuse what `cube_noise` cannot draw, before anything is charged."""
+    """Raise `InvalidInput` if `cube_noise` cannot draw this noise, before anything is charged."""
     if type(count) is not int or count < 1:
         raise InvalidInput(f"cube noise needs a whole number of at least 1 as its count, got {described(count)}")
     if not (0 < scale < math.inf) or (count + 1) * scale > WIDEST:
@@ -162,7 +163,7 @@ def check_cube(count: int, scale: float) -> None:
 
 
 def radius(count: int, numbers: Iterator[int], below: Below) -> int | None:
-    """One attempt to draw the radius, or None if it fails.
+    """Try once to draw the radius. Return None if the attempt fails.
 
     The sum r of p + 1 geometric numbers has a probability proportional to (r+1)…(r+p)·q^r. Keeping it with probability
     Π (2r + 1)/(2(r + i)) for i = 1 … p leaves (2r + 1)^p·q^r.
@@ -173,15 +174,15 @@ def radius(count: int, numbers: Iterator[int], below: Below) -> int | None:
 
 
 def coordinates(count: int, reach: int, below: Below) -> list[int]:
-    """Independent integers, uniform on {−reach … reach}."""
+    """Draw independent integers, uniform on {−reach … reach}."""
     return [below(2 * reach + 1) - reach for _ in range(count)]
 
 
 def geometric(scale: float, batch: int) -> Iterator[int]:
-    """Numbers g ≥ 0 with probability (1 − q)·q^g, where q = e^(−1/scale): Laplace numbers without the negative ones.
+    """Draw numbers g ≥ 0 with probability (1 − q)·q^g, where q = e^(−1/scale): Laplace numbers without the negative ones.
 
-    OpenDP stops at the end of int64. How far beyond it a geometric number lies has the same law as the number itself, so
-    another number is added there and the law is exact.
+    OpenDP stops at the end of int64. A geometric number is memoryless: its excess beyond that end has the distribution
+    of the number itself. So another draw is added there, and the distribution is exact.
     """
     beyond = 0
     while True:

@@ -39,7 +39,7 @@ class MultisetHash:
     Parameters
     ----------
     key : bytes
-        At least 16 secret bytes. Only subkeys made from them are kept.
+        At least 16 secret bytes. Only subkeys derived from them are kept.
 
     Raises
     ------
@@ -48,18 +48,21 @@ class MultisetHash:
 
     Notes
     -----
-    This is MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend and Suh (Asiacrypt 2003). A CBC-MAC of messages of one length is a
-    pseudorandom function if AES-256 is a pseudorandom permutation (Bellare, Kilian and Rogaway 2000), so the words of different
-    records cannot be told from independent uniform ones. Ids are unique within an input, so that a record is in it once or not at
-    all. Two inputs that differ then have hashes that differ by words which only one of the inputs has, added with signs, and such a
-    sum is uniform on 2^128 values. It is zero with a probability of 2^−128. To this come what tells the CBC-MAC of n records from
-    a random function, which is in the order of n²/2^128, and two texts with equal digests, with at most n²/2^96. All this holds
-    for inputs that were chosen without knowing the key or the sums.
+    This is MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend and Suh (Asiacrypt 2003). A CBC-MAC of messages of
+    one length is a pseudorandom function if AES-256 is a pseudorandom permutation (Bellare, Kilian and Rogaway 2000),
+    so the words of different records cannot be distinguished from independent uniform ones. Ids are unique within an
+    input, so each record occurs at most once. The hashes of two different inputs differ by a signed sum of the words
+    that only one of them contains. This sum is uniform on 2^128 values, so it is zero with probability 2^−128. Two
+    terms are added to this probability: the advantage in distinguishing the CBC-MAC of n records from a random
+    function, of order n²/2^128, and the chance of two texts with equal digests, at most n²/2^96. All this holds for
+    inputs that were chosen without knowledge of the key or the sums.
 
-    Records that do occur more than once change the sum too, unless their words vanish modulo 2^64: k equal records with k a
-    multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed together with the sums.
+    Records that occur more than once also change the sum, unless their words vanish modulo 2^64: k equal records with k
+    a multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed together with the
+    sums.
 
-    The sums and the digest are about true labels: anyone with the key can test guesses against them. They are never released.
+    The sums and the digest depend on the true labels: anyone with the key can test guesses against them. They are never
+    released.
 
     Examples
     --------
@@ -84,7 +87,7 @@ class MultisetHash:
 
     @staticmethod
     def subkeys(key: bytes) -> bytes:
-        """Return what another process needs to hash its part of the records. The key cannot be found from it.
+        """Return the subkeys with which another process can hash its part of the records. They do not reveal the key.
 
         Parameters
         ----------
@@ -107,7 +110,7 @@ class MultisetHash:
 
     @classmethod
     def from_subkeys(cls, subkeys: bytes) -> MultisetHash:
-        """Return the hash of no records, made from what `subkeys` returned.
+        """Return an empty hash made from the result of `subkeys`.
 
         Parameters
         ----------
@@ -126,7 +129,7 @@ class MultisetHash:
         if not isinstance(subkeys, bytes) or len(subkeys) != _SUBKEYS_BYTES:
             raise InvalidInput(f"the subkeys must be exactly {_SUBKEYS_BYTES} bytes: MultisetHash.subkeys makes them")
         made = cls.__new__(cls)
-        made._begin(subkeys)  # noqa: SLF001 - of its own class
+        made._begin(subkeys)  # noqa: SLF001 - same class
         return made
 
     @property
@@ -165,7 +168,7 @@ class MultisetHash:
         Parameters
         ----------
         ids : array-like
-            Integers or texts, one per record. Duplicates are not looked for.
+            Integers or texts, one per record. Duplicates are not checked.
         labels : array of float64
             One label per record, none of them NaN.
         persons : array of uint64, optional
@@ -174,7 +177,7 @@ class MultisetHash:
         Returns
         -------
         IdDigests
-            What `digests` returns for these ids.
+            The result of `digests` for these ids.
 
         Raises
         ------
@@ -186,7 +189,7 @@ class MultisetHash:
             raise InvalidInput(
                 f"one float64 label per id is needed: got {labels.dtype} of shape {labels.shape} for {len(records)} ids"
             )
-        if np.isnan(labels).any():  # of many bit patterns
+        if np.isnan(labels).any():  # NaN has many bit patterns
             raise InvalidInput(f"labels must be numbers: row {int(np.argmax(np.isnan(labels)))} is NaN")
         self._add(self._sums(records, _bits(labels), persons), labels.size)
         return records
@@ -204,7 +207,7 @@ class MultisetHash:
         Raises
         ------
         InvalidInput
-            If these cannot be the sums and number of records of a hash.
+            If these cannot be the sums and the number of records of a hash.
         """
         if len(limbs) != 2 or not all(isinstance(limb, int) and 0 <= limb < _LIMB for limb in limbs):
             raise InvalidInput("limbs must be two integers from 0 to 2^64 − 1: give the other hash's limbs")
@@ -213,7 +216,7 @@ class MultisetHash:
         self._add(limbs, rows)
 
     def hexdigest(self) -> str:
-        """Return an HMAC-SHA256 of the sums and the number of records, so that digests reveal nothing but equality without the key.
+        """Return an HMAC-SHA256 of the sums and the number of records, so that without the key digests reveal only equality.
 
         Returns
         -------
@@ -235,7 +238,7 @@ class MultisetHash:
         self._rows += rows
 
     def _sums(self, records: IdDigests, labels: Words, persons: Words | None) -> tuple[int, int]:
-        """The sums of the records' words modulo 2^64, lower and upper limb."""
+        """Return the sums of the records' words modulo 2^64, lower and upper limb."""
         low = high = 0
         blocks = Blocks(self._subkeys[:32], labels.size)
         for rows in blocks.chunks():
@@ -252,6 +255,6 @@ class MultisetHash:
 
 
 def _bits(labels: Floats) -> NDArray[np.uint64]:
-    """The 64 bits of each label, those of 0.0 for −0.0. By integers, which no setting of the processor can flush to zero."""
+    """Return the 64 bits of each label, with −0.0 as 0.0. Integers are safe from processors that flush small floats to zero."""
     bits = np.ascontiguousarray(labels).view(np.uint64)
     return np.where(bits == _NEGATIVE_ZERO, np.uint64(0), bits)

@@ -1,8 +1,8 @@
 """Integer noise on a grid of cells, clamped into a window: one list of weights for all symbols.
 
-The cells are consecutive integers, so the sensitivity is `cells - 1`. A noise distribution is given as a *profile* of floats: the
-relative masses of noise 0, ±1, ±2, …, and of the tail. Privacy does not depend on the profile, but on the directed rounding and
-the exact check of the table that is made from it.
+The cells are consecutive integers, so the sensitivity is `cells - 1`. A noise distribution is given as a *profile* of
+floats: the relative masses of noise 0, ±1, ±2, …, and of the tail. Privacy does not depend on the profile. It follows
+from directed rounding and an exact check of the resulting table.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from labeldp.sampling.table import (
 _ATTEMPTS = 64
 _TOLERANCE = 1e-6
 """How far a table may be from its profile, in total variation."""
-_LARGEST_FLOAT = 2.0**64 - 2.0**11  # the last one below 2^64
+_LARGEST_FLOAT = 2.0**64 - 2.0**11  # the largest float below 2^64
 
 
 class ShiftTable(Table):
     """Additive noise: the output is cell + noise, clamped into `[-window, cells - 1 + window]`.
 
-    Noise t has weight `weights[|t|]`. Noise of `reach = cells - 1 + window` or more is clamped for every cell, so the last
-    weight is that of the whole tail. Codes count from the lower end of the window. Sampling takes O(1)
-    expected time (a guide table and a short bisection), and memory is O(cells + window).
+    Noise t has weight `weights[|t|]`. Noise of `reach = cells - 1 + window` or more is clamped for every cell, so the
+    last weight covers the whole tail. Codes count from the lower end of the window. Sampling takes O(1) expected time
+    (a guide table and a short bisection), and memory is O(cells + window).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ShiftTable(Table):
     cells : int
         The number of symbols.
     window : int, default 0
-        How many outputs there are beyond each end of the cells; 0 clips the output to the cells.
+        The number of outputs beyond each end of the cells; 0 clips the output to the cells.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class ShiftTable(Table):
 
     Privacy
     -------
-    The table is as private as `worst_ratio` says; `from_profile` makes one that is ε-DP.
+    The table is ε-DP for e^ε = `worst_ratio`. `from_profile` makes a table for a given ε.
 
     Examples
     --------
@@ -90,9 +90,7 @@ class ShiftTable(Table):
                 f"got {magnitudes.dtype} of shape {magnitudes.shape}"
             )
         if not magnitudes.all():
-            raise InvalidInput(
-                "weights must be at least 1: an output that only some cells can give has no finite epsilon"
-            )
+            raise InvalidInput("weights must be at least 1: if only some cells can give an output, epsilon is infinite")
         total = 2 * exact_sum(magnitudes) - int(magnitudes[0])
         if total != TOTAL:
             raise InvalidInput(f"the weights of the noise sum to {total}, not to 2^64")
@@ -105,20 +103,20 @@ class ShiftTable(Table):
     def from_profile(cls, masses: ArrayLike, epsilon: Epsilon, *, cells: int, window: int = 0) -> ShiftTable:
         """Return an exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
 
-        Every rounding goes in the direction that keeps ε. `laplace_profile` and `staircase_profile` make profiles, `docs/concepts/exact-sampling.md` the
-        proof.
+        Every rounding goes in the direction that keeps ε. `laplace_profile` and `staircase_profile` make profiles. The
+        proof is in `docs/concepts/exact-sampling.md`.
 
         Parameters
         ----------
         masses : array-like of float
-            The relative mass of noise ±t for t < reach, and last that of all noise of reach or more. They must not increase
-            before the tail.
+            The relative mass of noise ±t for t < reach. The last entry is the mass of all noise of reach or more. They
+            must not increase before the tail.
         epsilon : float, int, str, Decimal or Fraction
             The guarantee.
         cells : int
             The number of symbols.
         window : int, default 0
-            How many outputs there are beyond each end of the cells.
+            The number of outputs beyond each end of the cells.
 
         Returns
         -------
@@ -143,7 +141,7 @@ class ShiftTable(Table):
 
     @property
     def reach(self) -> int:
-        """The noise from which on every output is clamped."""
+        """The smallest noise at which every output is clamped."""
         return self.inputs - 1 + self.window
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
@@ -182,7 +180,7 @@ class ShiftTable(Table):
             column, high, low = largest_window_ratio(inner, self.inputs)
             ratio = Fraction(int(inner[high]), int(inner[low]))
             if ratio > worst.ratio:
-                # place p holds the weight of noise p - (reach - 1), and output c is noise + cell + window
+                # index p holds the weight of noise p - (reach - 1), and output c is noise + cell + window
                 worst = WorstRatio(ratio, column + last - high, column + last - low, column + 1)
         return worst
 
@@ -220,7 +218,7 @@ def _check_size(cells: int, window: int) -> None:
 
 
 def _guide_for(starts: Words) -> tuple[np.uint64, NDArray[np.int64]]:
-    """For each value of a word's leading bits, where bisection may start: about one slot per outcome, at most 2^18."""
+    """Return where bisection may start for each value of a word's leading bits: about one slot per outcome, at most 2^18."""
     bits = min(18, int(starts.size).bit_length())
     shift = np.uint64(WORD_BITS - bits)
     firsts = np.arange(1 << bits, dtype=np.uint64) << shift
@@ -229,7 +227,7 @@ def _guide_for(starts: Words) -> tuple[np.uint64, NDArray[np.int64]]:
 
 
 def laplace_profile(cells: int, epsilon: float, *, window: int = 0) -> NDArray[np.float64]:
-    """Discrete Laplace noise: the mass of t is proportional to e^(−ε|t|/(cells−1))."""
+    """Return discrete Laplace noise: the mass of t is proportional to e^(−ε|t|/(cells−1))."""
     rate = epsilon / (cells - 1)
     masses: NDArray[np.float64] = np.exp(-rate * np.arange(cells + window))
     masses[-1] /= -math.expm1(-rate)
@@ -237,13 +235,13 @@ def laplace_profile(cells: int, epsilon: float, *, window: int = 0) -> NDArray[n
 
 
 def staircase_profile(cells: int, epsilon: float, steps: int, *, window: int = 0) -> NDArray[np.float64]:
-    """Discrete staircase noise: the mass falls by e^−ε after the first `steps` of every `cells − 1` integers."""
+    """Return discrete staircase noise: the mass falls by e^−ε after the first `steps` of every `cells − 1` integers."""
     span = cells - 1
     if not 1 <= steps <= span:
         raise InvalidInput(f"the staircase's parameter must lie in 1 … {span} for {cells} cells, got {steps}")
     flight, place = np.divmod(np.arange(cells + window), span)
     masses: NDArray[np.float64] = np.exp(-epsilon * (flight + (place >= steps)))
-    # the rest of the flight in which the tail begins, then all whole flights after it
+    # the rest of the flight where the tail begins, then all whole flights after it
     low = math.exp(-epsilon)
     rest = max(0, steps - int(place[-1])) + low * (span - max(steps, int(place[-1])))
     whole = (steps + low * (span - steps)) * low / -math.expm1(-epsilon)
@@ -252,11 +250,11 @@ def staircase_profile(cells: int, epsilon: float, steps: int, *, window: int = 0
 
 
 def _rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: int) -> Words:
-    """Weights w_0 >= w_1 >= … and a tail w_reach with `w_0 + 2 Σ w_t = 2^64`, ε-DP by construction.
+    """Return weights w_0 >= w_1 >= … and a tail w_reach with `w_0 + 2 Σ w_t = 2^64`, ε-DP by construction.
 
-    Weights do not increase, so all privacy conditions follow from two: `w_t >= w_{max(t − span, 0)} / E` before the tail, and
-    a tail of at least `Σ_{window <= t < reach} w_t / (E − 1)`. Both are met by raising weights. The peak is lowered until the
-    total fits into 2^64, and what is then missing is added to the tail, where it can only help.
+    Weights do not increase, so all privacy conditions follow from two: `w_t >= w_{max(t − span, 0)} / E` before the
+    tail, and a tail of at least `Σ_{window <= t < reach} w_t / (E − 1)`. Both are met by raising weights. The peak is
+    lowered until the total fits into 2^64. The remainder is added to the tail, where it can only help.
     """
     profile = _checked_profile(masses, cells - 1 + window)
     mass = 2 * math.fsum(profile) - float(profile[0])
@@ -279,7 +277,7 @@ def _rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: 
         raise PrivacyRefused(
             f"no {decimal_text(epsilon)}-DP noise in 64 bits is close to this profile (total variation "
             f"{distance:.2g}). The profile itself is not {decimal_text(epsilon)}-DP on {cells:,} cells, "
-            "or epsilon is too small for so many. Use fewer cells or a larger epsilon"
+            "or epsilon is too small for this number. Use fewer cells or a larger epsilon"
         )
     return weights
 
@@ -296,7 +294,7 @@ def _checked_profile(masses: ArrayLike, reach: int) -> NDArray[np.float64]:
 
 
 def _raised(targets: NDArray[np.float64], epsilon: Fraction, *, span: int, window: int) -> Words:
-    """Return the targets rounded down, then raised to what privacy requires."""
+    """Return the targets rounded down, then raised as far as privacy requires."""
     weights = np.maximum(np.minimum(targets, _LARGEST_FLOAT).astype(np.uint64), np.uint64(1))
     bound = exp_lower(epsilon)
     reach = weights.size - 1

@@ -28,9 +28,9 @@ _SPARE_WORDS = 2  # words; update_into requires room for one more block than it 
 
 
 class Blocks:
-    """Room for a chunk of blocks, each two little-endian 64-bit words, and what AES-256 makes of them.
+    """Buffers for a chunk of blocks, each two little-endian 64-bit words, and for their AES-256 encryption.
 
-    The caller fills `plain` for each of the `chunks`. What `encrypted` returns is overwritten by the next call.
+    The caller fills `plain` for each of the `chunks`. The next call overwrites the result of `encrypted`.
     """
 
     def __init__(self, key: bytes, total: int) -> None:
@@ -46,7 +46,7 @@ class Blocks:
             yield slice(start, min(start + _CHUNK_BLOCKS, self._total))
 
     def encrypted(self, count: int) -> Words:
-        """AES-256 of each of the first `count` plain blocks."""
+        """Return AES-256 of each of the first `count` plain blocks."""
         plain, secret = self.plain[:count].reshape(-1).view(np.uint8), self._secret.reshape(-1).view(np.uint8)
         self._cipher.update_into(plain.data, secret.data)
         return self._secret[:count]
@@ -64,7 +64,7 @@ class KeyedDraws(ABC):
         """Return an AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each, for the mechanism with this digest."""
 
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """Return the ids as 96 bits each, after a test for duplicates.
+        """Return the ids as 96 bits each, after checking for duplicates.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class KeyedDraws(ABC):
         return self.id_digests(ids, digest=digest).without_duplicates()
 
     def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """Return the ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
+        """Return the ids as 96 bits each, for engines that check for duplicates across their partitions themselves.
 
         Parameters
         ----------
@@ -110,14 +110,14 @@ class KeyedDraws(ABC):
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
     ) -> tuple[Words, Words | None]:
-        """Return the words of the records, which are the same whenever they are drawn.
+        """Return the words of the records: the same in every call.
 
         Parameters
         ----------
         symbols : array of uint32
             The symbol of each label.
         ids : array-like or IdDigests, optional
-            One id per label, or what `identify` returned. Ids that are not known to be distinct are tested for duplicates.
+            One id per label, or the result of `identify`. Ids that are not known to be distinct are checked for duplicates.
         digest : bytes
             The mechanism's digest, so that two mechanisms never share a draw.
         rounding : bool, default False
@@ -128,7 +128,7 @@ class KeyedDraws(ABC):
         words : array of uint64
             One word per label.
         rounding_words : array of uint64 or None
-            A second word per label, if asked for.
+            A second word per label, if requested.
         """
         records = self.identify(ids, digest=digest)
         if symbols.dtype != np.uint32 or symbols.ndim != 1:
@@ -152,8 +152,8 @@ class KeyedDraws(ABC):
 class BoundRandomness(KeyedDraws):
     """The randomness of one release and one mechanism, made from the two subkeys alone.
 
-    `KeyedRandomness.bound` makes it, and it gives the same words, bit for bit. It is small and can be pickled, so that a cluster's
-    workers can draw without the key file's key. Another mechanism is refused.
+    `KeyedRandomness.bound` makes it, and it gives the same words, bit for bit. It is small and can be pickled, so the
+    workers of a cluster can draw without the key in the key file. Any other mechanism raises `InvalidInput`.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ class BoundRandomness(KeyedDraws):
 
     Privacy
     -------
-    Anyone with the subkeys can undo the noise of this release, but of no other one: HKDF cannot be run backwards. *The pickle
-    contains the subkeys*, so it is as sensitive as the labels of this release.
+    Anyone with the subkeys can undo the noise of this release, but not of any other: HKDF cannot be inverted.
+    *The pickle contains the subkeys*, so it is as sensitive as the labels of this release.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class BoundRandomness(KeyedDraws):
         self._digest, self._subkeys = digest, subkeys
 
     def _subkeys_for(self, digest: bytes) -> bytes:
-        """Return the subkeys, if the digest is that of the mechanism."""
+        """Return the subkeys, or raise `InvalidInput` if the digest belongs to another mechanism."""
         if digest != self._digest:
             raise PrivacyRefused(
                 "this randomness is bound to another mechanism, and two mechanisms must not share a draw. Bind the key "
@@ -214,9 +214,9 @@ class BoundRandomness(KeyedDraws):
 class KeyedRandomness(KeyedDraws):
     """Uniform words that are a function of a secret key and the record.
 
-    Each label gets one AES-256 block, `AES_K(id ‖ symbol)` with `K = HKDF-SHA256(key, release ‖ mechanism digest)`: 64 bits decide
-    on the output, 64 are for rounding. The same key, release, mechanism, id and symbol give the same bits, on any machine and in
-    any order, so a retried task or a resumed job releases nothing new.
+    Each label gets one AES-256 block, `AES_K(id ‖ symbol)` with `K = HKDF-SHA256(key, release ‖ mechanism digest)`: 64
+    bits determine the output, 64 are for rounding. The same key, release, mechanism, id and symbol give the same bits,
+    on any machine and in any order, so a retried task or a resumed job releases nothing new.
 
     Parameters
     ----------
@@ -232,12 +232,14 @@ class KeyedRandomness(KeyedDraws):
 
     Privacy
     -------
-    The guarantee is computational. If AES-256 is a pseudorandom permutation and the key is secret and uniform, the words cannot
-    be told from independent uniform ones, provided that within one release no two records share an id and no id is released
-    with two different labels. Duplicate ids within a call are refused; across calls the caller must prevent them.
+    The guarantee is computational. If AES-256 is a pseudorandom permutation and the key is secret and uniform,
+    the words cannot be distinguished from independent uniform ones, provided that within one release no two records
+    share an id and no id is released with two different labels. Duplicate ids within a call raise `InvalidInput`;
+    across calls the caller must prevent them.
 
-    The key is as sensitive as the labels: anyone who has it can undo the noise. Pickling works, for engines that send work to
-    other processes, and *the pickle contains the key*. What `bound` returns has the subkeys of one release only.
+    The key is as sensitive as the labels: anyone who has it can undo the noise. Engines that send work to other
+    processes can pickle this object, but *the pickle contains the key*. The result of `bound` contains only the subkeys
+    of one release.
 
     Examples
     --------
@@ -291,7 +293,7 @@ class KeyedRandomness(KeyedDraws):
         Returns
         -------
         BoundRandomness
-            It draws the same words, and the key cannot be found from it.
+            It draws the same words, and does not reveal the key.
 
         Raises
         ------
@@ -301,7 +303,7 @@ class KeyedRandomness(KeyedDraws):
         return BoundRandomness(digest, self._subkeys_for(digest))
 
     def _subkeys_for(self, digest: bytes) -> bytes:
-        """What `bound` gives away: an AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each."""
+        """Return the subkeys that `bound` passes on: an AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each."""
         if not isinstance(digest, bytes) or not digest:
             raise InvalidInput("keyed randomness needs the mechanism's digest")
         info = _PURPOSE + self._release + digest
@@ -331,7 +333,7 @@ class Randomness(Protocol):
     def needs_ids(self) -> bool: ...
 
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests | None:
-        """What `draw` needs to know of the ids, after a test for duplicates.
+        """Return what `draw` needs to know about the ids, after checking for duplicates.
 
         Parameters
         ----------
@@ -349,14 +351,14 @@ class Randomness(Protocol):
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
     ) -> tuple[Words, Words | None]:
-        """Uniform words for the labels.
+        """Return uniform words for the labels.
 
         Parameters
         ----------
         symbols : array of uint32
             The symbol of each label.
         ids : array-like or IdDigests, optional
-            One id per label, or what `identify` returned.
+            One id per label, or the result of `identify`.
         digest : bytes
             The mechanism's digest, so that two mechanisms never share a draw.
         rounding : bool, default False
@@ -367,7 +369,7 @@ class Randomness(Protocol):
         words : array of uint64
             One word per label.
         rounding_words : array of uint64 or None
-            A second word per label, if asked for.
+            A second word per label, if requested.
         """
 
 
@@ -394,7 +396,7 @@ class OsEntropy:
     needs_ids = False
 
     def identify(self, ids: Any, *, digest: bytes) -> None:  # noqa: ARG002
-        """Nothing: ids are not needed.
+        """Return None: ids are not needed.
 
         Parameters
         ----------
@@ -406,7 +408,7 @@ class OsEntropy:
         Returns
         -------
         None
-            There is nothing to know about the ids.
+            Always.
         """
         return
 
@@ -418,7 +420,7 @@ class OsEntropy:
         digest: bytes = b"",  # noqa: ARG002
         rounding: bool = False,
     ) -> tuple[Words, Words | None]:
-        """Fresh uniform words.
+        """Return fresh uniform words.
 
         Parameters
         ----------
@@ -436,7 +438,7 @@ class OsEntropy:
         words : array of uint64
             One word per label.
         rounding_words : array of uint64 or None
-            A second word per label, if asked for.
+            A second word per label, if requested.
         """
         words = _stream(symbols.size * (2 if rounding else 1))
         return (words[: symbols.size], words[symbols.size :]) if rounding else (words, None)
@@ -446,7 +448,7 @@ class OsEntropy:
 
 
 def source_of(randomness: Randomness | None, ids: Any) -> Randomness:
-    """The source to draw from, by default the operating system. Raises `InvalidInput` for anything else, and for ids that would not be used."""
+    """Return the source, by default the operating system. Raise `InvalidInput` for other types, and for ids that would not be used."""
     source = OsEntropy() if randomness is None else randomness
     if isinstance(source, type) or not all(hasattr(source, name) for name in ("needs_ids", "identify", "draw")):
         given = source.__name__ if isinstance(source, type) else type(source).__name__

@@ -1,6 +1,6 @@
-"""Tables of integer probabilities: what all of them offer, randomized response, and windows.
+"""Tables of integer probabilities: their common interface, randomized response, and windows.
 
-`weight_tables` has tables for any matrix, `noise_tables` those for noise on a grid.
+Tables for any matrix are in `weight_tables`, tables for noise on a grid in `noise_tables`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from labeldp.errors import InvalidInput, PrivacyRefused
 
 WORD_BITS = 64
 TOTAL = 1 << WORD_BITS
-"""What the weights of a row sum to: the number of values of one random word."""
+"""The sum of the weights of a row: the number of values of one random word."""
 
 MAX_ENTRIES = 20_000_000
-"""The largest number of entries, symbols times outputs, that a table stores or shows as a whole."""
+"""The largest number of entries, symbols times outputs, that a table can store or return at once."""
 
 FEW = 24
 """Up to this many thresholds, counting is faster than bisection."""
@@ -89,26 +89,26 @@ class Table(ABC):
     @classmethod
     @abstractmethod
     def _from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the table with these fields, all of them checked. Its ε is not; `worst_ratio` tells it."""
+        """Return the table with these fields, all of them checked. Its ε is not checked; `worst_ratio` returns it."""
 
     @abstractmethod
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:
-        """Write the codes drawn; called for two outputs or more, with checked arguments."""
+        """Write the codes drawn. Called for two outputs or more, with checked arguments."""
 
     @abstractmethod
     def _probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Rows of probabilities; called with symbols of the table."""
+        """Return rows of probabilities. Called with symbols of the table."""
 
     @abstractmethod
     def _weight(self, symbol: int, code: int) -> int:
-        """One weight; called with a symbol and a code of the table."""
+        """Return one weight. Called with a symbol and a code of the table."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the table as a JSON object, from which `table_from_json` makes it again."""
+        """Return the table as a JSON object that `table_from_json` can read."""
         return {"kind": self.kind, **self._to_json()}
 
     def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:
-        """Return the output codes that uniform random words decide on.
+        """Return the output codes that uniform random words select.
 
         Parameters
         ----------
@@ -127,11 +127,12 @@ class Table(ABC):
         Raises
         ------
         InvalidInput
-            If the arrays differ in length, have another type, or hold a symbol outside of the table.
+            If the arrays differ in length, have another type, or contain a symbol outside of the table.
 
         Privacy
         -------
-        If the words are uniform and independent, each code has exactly the distribution that the weights state.
+        If the words are uniform and independent, each code has exactly the distribution that the weights
+        define.
         """
         self._check_draw(symbols, words)
         if self.needs_rounding:
@@ -149,7 +150,7 @@ class Table(ABC):
         Parameters
         ----------
         symbols : array-like of int, optional
-            The symbols whose rows are wanted; all of them by default.
+            The symbols whose rows to return; all of them by default.
 
         Returns
         -------
@@ -189,7 +190,7 @@ class Table(ABC):
         return self._weight(symbol, code)
 
     def weights(self) -> list[list[int]]:
-        """Every weight as a Python integer, row by row."""
+        """Return every weight as a Python integer, row by row."""
         check_entries(self.inputs, self.outputs)
         return [[self._weight(i, j) for j in range(self.outputs)] for i in range(self.inputs)]
 
@@ -203,7 +204,7 @@ class Table(ABC):
         return f"{type(self).__name__}({self.inputs} symbols × {self.outputs} outputs)"
 
     def _check_draw(self, symbols: NDArray[np.uint32], words: Words) -> None:
-        """The compiled loops index by symbol without a check, so nothing out of range may reach them."""
+        """Raise `InvalidInput` unless symbols and words fit: the compiled loops index by symbol without a check."""
         if symbols.dtype != np.uint32 or words.dtype != np.uint64:
             raise InvalidInput(f"symbols must be uint32 and words uint64, got {symbols.dtype} and {words.dtype}")
         if symbols.ndim != 1 or symbols.shape != words.shape:
@@ -223,7 +224,7 @@ class WorstRatio(NamedTuple):
     ratio : fractions.Fraction
         The exact ratio.
     high_row, low_row : int
-        The symbols with the larger and the smaller probability.
+        The symbols with the larger and smaller probability.
     column : int
         The output.
 
@@ -242,12 +243,12 @@ class WorstRatio(NamedTuple):
 
 
 def table_from_json(data: object) -> Table:
-    """Return the table that a JSON object describes. Nothing in it is trusted; everything is checked again.
+    """Return the table that a JSON object describes. The object is not trusted: everything is checked again.
 
     Parameters
     ----------
     data : object
-        What `Table.to_json` returned, perhaps read from a file.
+        The result of `Table.to_json`, possibly read from a file.
 
     Returns
     -------
@@ -271,21 +272,22 @@ def table_from_json(data: object) -> Table:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(f"unknown kind of table {kind!r:.40}: it must be one of {', '.join(_KINDS)}")
-    return _KINDS[kind]._from_json(data)  # noqa: SLF001 - a method of the module's own class
+    return _KINDS[kind]._from_json(data)  # noqa: SLF001 - same module
 
 
 class WindowTable(Table):
     """The `window` codes from the symbol on have weight `inside` each, all other codes have weight `outside`, out of 2^64.
 
-    There are `inputs + window − 1` codes, so that every symbol has a whole window. What 2^64 leaves after that, fewer units
-    than a window has codes, goes to the first codes of the window, one unit each. Sampling takes O(1) time and no memory.
+    There are `inputs + window − 1` codes, so that every symbol has a whole window. The remainder of 2^64 is smaller
+    than the number of codes in a window. It goes to the first codes of the window, one unit each. Sampling takes O(1)
+    time and no memory.
 
     Parameters
     ----------
     inputs : int
         The number of symbols.
     window : int
-        The number of likelier codes.
+        The number of codes with the higher weight.
     epsilon : float, int, str, Decimal or Fraction
         The guarantee.
 
@@ -318,9 +320,9 @@ class WindowTable(Table):
 
     @classmethod
     def from_weights(cls, inputs: int, window: int, inside: int, outside: int) -> WindowTable:
-        """Return the table with these integers, `outside <= inside`. They must leave fewer units of 2^64 than a window has codes."""
+        """Return the table with these integers, `outside <= inside`. The remainder of 2^64 must be smaller than `window`."""
         table = WindowTable.__new__(cls)
-        table._set(inputs, window, inside, outside)  # noqa: SLF001 - a method of its own class
+        table._set(inputs, window, inside, outside)  # noqa: SLF001 - same class
         return table
 
     def _set(self, inputs: int, window: int, inside: int, outside: int) -> None:
@@ -358,10 +360,10 @@ class WindowTable(Table):
         return self.inside + (code - symbol < self._spare)
 
     def debiased(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values t for the codes whose expectation, given a symbol, is the mean of that symbol. O(outputs).
+        """Return values t for the codes whose expectation, given a symbol, is the mean of that symbol. O(outputs).
 
-        Neighbouring windows differ by one code at either end, so the means fix every t_{s+window} − t_s. What is free is one
-        number for each code of the first window. They are those of least variance, averaged over the symbols.
+        Neighbouring windows differ by one code at either end, so the means fix every t_{s+window} − t_s. One number per
+        code of the first window remains free. These numbers minimise the variance, averaged over the symbols.
 
         Parameters
         ----------
@@ -415,7 +417,7 @@ class WindowTable(Table):
 class ResponseTable(WindowTable):
     """Randomized response: the symbol itself has weight `keep` and every other output has weight `other`, out of 2^64.
 
-    This is a window of one code. A table with one output needs no randomness and reveals nothing.
+    This is a window of one code. A table with one output does not need randomness and reveals nothing.
 
     Parameters
     ----------
@@ -464,7 +466,7 @@ class ResponseTable(WindowTable):
         sample_response(symbols, words, np.uint64(self.keep), np.uint64(self.other), codes)
 
     def debiased(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values t for the outputs whose expectation, given a symbol, is the mean of that symbol.
+        """Return values t for the outputs whose expectation, given a symbol, is the mean of that symbol.
 
         With p = keep/2^64 and q = other/2^64, they are t_j = (μ_j − q·Σμ)/(p − q).
 
@@ -505,7 +507,7 @@ def _check_window(inputs: int, window: int) -> None:
 
 
 def _window_weights(inputs: int, window: int, epsilon: Fraction) -> tuple[int, int]:
-    """With `outside = ⌈(2^64 + w − 1) / (w·E + k − 1)⌉`, what is left for the window, rounded up for each code, is <= E·outside."""
+    """Return `inside` and `outside = ⌈(2^64 + w − 1) / (w·E + k − 1)⌉`. Then the rest per code of the window, rounded up, is <= E·outside."""
     if inputs == 1:
         return TOTAL // window, 0
     denominator = window * exp_lower(epsilon) + inputs - 1
@@ -552,7 +554,7 @@ def words_from_json(texts: object, what: str, *, least: int = 0) -> Words:
 
 
 def count_from_json(value: object, what: str, *, least: int = 1) -> int:
-    """Return a number of cells or outputs, which JSON holds as a plain number."""
+    """Return a number of cells or outputs, which JSON stores as a plain number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 32:
         raise InvalidInput(f"{what} must be a whole number of at least {least} and below 2^32, got {value!r:.40}")
     return value
@@ -573,14 +575,14 @@ def frozen_words(values: ArrayLike | Sequence[int]) -> Words:
 
 
 def count_below(labels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Return the number of thresholds below each label: `np.searchsorted(thresholds, labels)`, but many times faster for few of them.
+    """Return the number of thresholds below each label: `np.searchsorted(thresholds, labels)`, much faster for few thresholds.
 
     Parameters
     ----------
     labels : array of float64
         The labels. NaN gives 0, so validate them first.
     thresholds : array of float64
-        The thresholds in increasing order. A label on a threshold is not above it.
+        The thresholds in increasing order. A label equal to a threshold is not above it.
 
     Returns
     -------

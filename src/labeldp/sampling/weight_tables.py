@@ -28,13 +28,13 @@ from labeldp.sampling.table import (
 
 _LARGEST = TOTAL - 1
 _TOLERANCE = 1e-9
-"""By how much a probability of a matrix may exceed what ε allows, because of rounding."""
+"""How far rounding may move a probability of a matrix beyond the limit set by ε."""
 
 
 class WeightTable(Table):
     """A table of weights: symbol i gives output j with probability `weight(i, j) / 2^64`, exactly.
 
-    Every weight is at least 1, because an output that only some symbols can give has no finite ε. Sampling bisects the
+    Every weight is at least 1: if only some symbols could give an output, ε would be infinite. Sampling bisects the
     cumulative weights in O(log outputs) per label. Memory is 8 bytes per entry, for at most 2·10⁷ entries.
 
     Parameters
@@ -49,7 +49,7 @@ class WeightTable(Table):
 
     Privacy
     -------
-    The table is as private as `worst_ratio` says; `from_probabilities` makes one that is ε-DP.
+    The table is ε-DP for e^ε = `worst_ratio`. `from_probabilities` makes a table for a given ε.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class WeightTable(Table):
 
     def __init__(self, weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> None:
         checked = _checked_weights(weights)
-        starts = np.zeros_like(checked)  # of each output's range of words; the last one ends at 2^64
+        starts = np.zeros_like(checked)  # where each output's range of words starts; the last range ends at 2^64
         np.cumsum(checked[:, :-1], axis=1, out=starts[:, 1:])
         self._store(inputs=int(starts.shape[0]), outputs=int(starts.shape[1]), _starts=frozen_words(starts))
 
@@ -116,7 +116,7 @@ class WeightTable(Table):
         return end - start
 
     def weights(self) -> list[list[int]]:
-        """Every weight as a Python integer, row by row."""
+        """Return every weight as a Python integer, row by row."""
         if self.outputs == 1:
             return [[TOTAL]] * self.inputs
         rows: list[list[int]] = self._words(np.arange(self.inputs)).tolist()
@@ -229,7 +229,7 @@ class AnchoredTable(Table):
         return mixture
 
     def _weight(self, symbol: int, code: int) -> int:
-        """Out of 2^128: weights of the rounding times weights of the anchors' rows."""
+        """Return weights out of 2^128: weights of the rounding times weights of the anchors' rows."""
         anchor, upper = int(self._lower_anchor[symbol]), int(self._upper_weight[symbol])
         below = (TOTAL - upper) * self._inner.weight(anchor, code)
         return below + (upper * self._inner.weight(anchor + 1, code) if upper else 0)
@@ -259,7 +259,7 @@ class AnchoredTable(Table):
         return cls(
             [count_from_json(anchor, "an anchor", least=0) for anchor in anchors],
             words_from_json(data.get("upper_weight"), "a rounding weight"),
-            WeightTable._from_json(inner),  # noqa: SLF001 - the room's own class
+            WeightTable._from_json(inner),  # noqa: SLF001 - same package
         )
 
     def __repr__(self) -> str:
@@ -285,9 +285,7 @@ def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> W
             raise InvalidInput("weights must be integers between 1 and 2^64 - 1")
         weights = np.array([[int(w) for w in row] for row in weights], dtype=np.uint64)
     if not weights.all():
-        raise InvalidInput(
-            "weights must be at least 1: an output that only some symbols can give has no finite epsilon"
-        )
+        raise InvalidInput("weights must be at least 1: if only some symbols can give an output, epsilon is infinite")
     for number, row in enumerate(weights):
         if (total := exact_sum(row)) != TOTAL:
             raise InvalidInput(f"the weights of row {number} sum to {total}, not to 2^64")
@@ -295,7 +293,7 @@ def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> W
 
 
 def _rounded_weights(matrix: ArrayLike, epsilon: Fraction) -> Words:
-    """Integer weights near `2^64 · matrix` with `t_j <= w_ij <= ⌊E·t_j⌋` and rows that sum to 2^64."""
+    """Return integer weights near `2^64 · matrix` with `t_j <= w_ij <= ⌊E·t_j⌋` and rows that sum to 2^64."""
     probabilities = _checked_matrix(matrix)
     least = probabilities.min(axis=0)
     _refuse_unless_private(probabilities, least, epsilon)
@@ -352,7 +350,7 @@ def _column_minima(least: NDArray[np.float64]) -> Words:
 
 
 def _scaled(probabilities: NDArray[np.float64]) -> Words:
-    """`2^64 · p` rounded down; a probability of 1 becomes the largest word."""
+    """Return `2^64 · p` rounded down; a probability of 1 becomes the largest word."""
     scaled = np.ldexp(probabilities, 64)
     full = scaled >= 2.0**64
     words = np.where(full, 0.0, scaled).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""CSV and TSV files: delimiter, header line, batches, lines, and explanations of errors that show no value."""
+"""CSV and TSV files: delimiter, header line, batches, lines, and error messages without values."""
 
 import csv
 import gzip
@@ -23,12 +23,12 @@ TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 """The delimiters that are recognised, with their names."""
 TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
-"""How booleans are written."""
+"""The spellings of booleans."""
 DECIMAL_COMMA = r"^\s*[+-]?[0-9]+,[0-9]+\s*$"
 LABEL_BLOCK_BYTES = 1 << 24
 """Files of labels are parsed in blocks of this size. A record must fit into one or two of them."""
 CHUNK_LINES = 1 << 16
-"""`numbered_records` gives at most this many records at a time."""
+"""The maximum number of records per batch of `numbered_records`."""
 _NUMBER = r"(?i)^-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^-?(inf|infinity|nan)$"
 
 
@@ -64,7 +64,7 @@ def delimiter_of(file: Path) -> str:
 
 def header(file: Path, delimiter: str) -> list[str]:
     """Return the column names."""
-    _first_line(file)  # refuses UTF-16
+    _first_line(file)  # rejects UTF-16
     try:
         with _text_lines(file) as text:
             names = next(csv.reader(text, delimiter=delimiter), None)
@@ -83,7 +83,7 @@ def is_gzip(file: Path) -> bool:
 def open_csv(
     stream: Any, delimiter: str, *, block_bytes: int, ignore_empty_lines: bool = True, **convert: Any
 ) -> arrow_csv.CSVStreamingReader:
-    """Return pyarrow's reader of a text file whose values may contain line breaks. `convert` goes to its `ConvertOptions`."""
+    """Return pyarrow's reader of a text file whose values may contain line breaks. `convert` is passed to `ConvertOptions`."""
     return arrow_csv.open_csv(
         stream,
         read_options=arrow_csv.ReadOptions(block_size=block_bytes),
@@ -102,10 +102,10 @@ def open_stream(file: Path) -> pa.NativeFile:
 def read_csv(
     file: Path, delimiter: str | None, wanted: list[str], *, number: str | None, decimal: str = "."
 ) -> Iterator[pa.RecordBatch]:
-    """Read these columns: `number` as float64, or as booleans if it has nothing else, and all others as text.
+    """Read these columns: `number` as float64, or as booleans if all its values are booleans, and the others as text.
 
-    No type is guessed, and no other column is decoded. Without a delimiter, the header line shows it. Errors name rows and
-    columns, never a value. The columns must exist.
+    No type is guessed, and no other column is decoded. Without `delimiter`, it is found from the header line. Errors
+    name rows and columns, never a value. The columns must exist.
     """
     sign = delimiter_of(file) if delimiter is None else delimiter
     several = len(header(file, sign)) > 1  # in a file of one column an empty line is a record without its label
@@ -133,7 +133,8 @@ def read_csv(
             return
         if begun or "conversion error to double" not in said:
             break
-    # The rest is outside of the except clause: Arrow's text may show labels, and an error raised there would carry it along.
+    # The rest is outside of the except clause: Arrow's message may quote labels, and an error raised there would keep
+    # it as its context.
     if "conversion error to double" in said:
         raise InvalidInput(
             f"cannot read {file}: the label column {number!r} must have numbers only, with {decimal!r} for decimals (--decimal)"
@@ -167,7 +168,7 @@ def numbered_records(
 ) -> Iterator[tuple[list[pa.Array], NDArray[np.int64], list[int]]]:
     """Read these columns as text: some records at a time, the line on which each begins, and the lines with a wrong number of columns.
 
-    Lines count from 1, the header line. pyarrow is faster but does not know lines.
+    Lines count from 1, the header line. pyarrow is faster but does not report lines.
     """
     names = header(file, delimiter)
     places = [names.index(name) for name in wanted]
@@ -195,12 +196,12 @@ def refuse_missing_header(file: Path | str, wanted: Sequence[str], names: Sequen
     if not set(wanted) <= set(names) and any(re.match(_NUMBER, name.strip()) for name in names):
         missing = next(name for name in wanted if name not in names)
         raise InvalidInput(
-            f"{file} has no column {missing!r}, and its first line holds numbers: it needs a header line with column names"
+            f"{file} has no column {missing!r}, and its first line contains numbers: it needs a header line with column names"
         )
 
 
 def looks_like_data(name: str) -> bool:
-    """Return whether a column name may be a value of a file without a header line. Then it is not shown."""
+    """Return whether a column name may be a value of a file without a header line. Such names are not shown."""
     return re.search(r"[0-9]{2}|[$€£¥]", name) is not None
 
 
@@ -242,7 +243,7 @@ def _numbered_row(line: str) -> str:
 
 
 class ParsedNumbers(NamedTuple):
-    """Texts of a column of numbers: their values (0 for other texts), and which texts are not numbers."""
+    """Parse the texts of a column of numbers. Return their values (0 for other texts), and which texts are not numbers."""
 
     values: NDArray[np.float64]
     missing: NDArray[np.bool_]
@@ -277,13 +278,13 @@ class DecimalCommas:
         self._found: dict[str, bool] = {}
 
     def look(self, batch: Any) -> None:
-        """Note which columns have nothing else in this batch."""
+        """Note which columns contain only such numbers in this batch."""
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if not pa.types.is_string(column.type) or self._found.get(name) is False:
                 continue
             filled = column.drop_null()
             filled = filled.filter(pc.not_equal(filled, ""))
-            for part in (filled[:1000], filled):  # most columns are known to be others after a few rows
+            for part in (filled[:1000], filled):  # a few rows rule out most columns
                 if len(part):
                     self._found[name] = pc.all(pc.match_substring_regex(part, DECIMAL_COMMA)).as_py()
                 if not self._found.get(name):

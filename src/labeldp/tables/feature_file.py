@@ -38,13 +38,13 @@ BATCH_VALUES = 1 << 21
 """A batch has at most `BATCH_ROWS` rows and at most `BATCH_VALUES` values."""
 
 BLOCK_BYTES = 1 << 20
-"""Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
+"""Text files are parsed in blocks of this size. Arrow reads ahead, so larger blocks take much more memory."""
 
 TEXT_TYPES = (
     *(pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")),
     *(pa.float64(), pa.string(), pa.binary()),
 )
-"""The types that `pyarrow.csv.read_csv` tries for a column, in its order: the first that fits all values is the column's."""
+"""The types that `pyarrow.csv.read_csv` tries for a column, in its order: a column gets the first one that fits all its values."""
 
 
 class FeatureFile(ABC):
@@ -59,7 +59,7 @@ class FeatureFile(ABC):
     rows : int or None
         The number of rows, if the file states it.
     delimiter : str or None
-        What separates the columns of a text file.
+        The delimiter of a text file.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class FeatureFile(ABC):
     def open(path: str | Path, delimiter: str | None = None) -> FeatureFile:
         """Open a file of any known format. Errors name the file and what is wrong with it.
 
-        Without a delimiter, the header line of a text file shows it.
+        Without `delimiter`, it is found from the header line of a text file.
         """
         path, sign = Path(path), csv_text.checked_delimiter(delimiter)
         if not path.exists():
@@ -94,11 +94,11 @@ class FeatureFile(ABC):
 
     @property
     def index_columns(self) -> list[str]:
-        """The columns that pandas says are its index."""
+        """The index columns, according to pandas metadata."""
         return []
 
     def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005, B027
-        """Find the types of these columns. Only text files must be read for it: that is the phase "checking"."""
+        """Find the types of these columns. Only text files must be read for this, in the phase "checking"."""
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types of these columns."""
@@ -106,7 +106,7 @@ class FeatureFile(ABC):
             return self._schema(columns)
 
     def type_as_written(self, column: str) -> pa.DataType:
-        """Return the type of a column that `batches` gives as it is written: text in a text file."""
+        """Return the type of a column that `batches` returns as written: text in a text file."""
         return self.schema([column]).types[0]
 
     def batches(
@@ -114,7 +114,7 @@ class FeatureFile(ABC):
     ) -> Iterator[pa.RecordBatch]:
         """Read these columns of all rows, in the order of the file.
 
-        `as_written` is one more column, put last, for ids. A text file gives its text as it is: 007 stays 007.
+        `as_written` is one more column, put last, for ids. In a text file it stays text: 007 remains 007.
         """
         rows = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
         with readable(self.path, self._explain):
@@ -127,7 +127,7 @@ class FeatureFile(ABC):
 
     @property
     def _explain(self) -> Callable[[str], str] | None:
-        """What turns Arrow's text about a text file into a message."""
+        """The function that turns Arrow's error about a text file into a message, or None."""
         if self.delimiter is None:
             return None
         return partial(csv_text.explain_csv_error, file=self.path, delimiter=self.delimiter)
@@ -163,7 +163,7 @@ class _WithSchema(FeatureFile):
         if as_written is None:
             yield from self._read(columns, rows)
             return
-        wanted = [*columns, as_written]  # which may be among them, and is given twice then
+        wanted = [*columns, as_written]  # it may be among them, and then occurs twice
         for batch in self._read(list(dict.fromkeys(wanted)), rows):
             yield pa.record_batch([batch.column(name) for name in wanted], wanted)
 
@@ -174,7 +174,7 @@ def _parquet_folder(path: Path) -> FeatureFile:
 
     parts = ds.dataset(path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True))
     if not parts.files:
-        raise InvalidInput(f"the folder {path} has no data files: check the path")
+        raise InvalidInput(f"the folder {path} contains no data files: check the path")
     rows = sum(int(part.metadata.num_rows) for part in parts.get_fragments())
     return _WithSchema(path, parts.schema, partial(_read_parts, parts), rows)
 
@@ -199,7 +199,7 @@ def _read_parts(parts: ds.Dataset, columns: list[str], rows: int) -> Iterator[pa
 class _TextFile(FeatureFile):
     """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it.
 
-    Only a column that is requested as written is always text.
+    Only a column requested as written is always text.
     """
 
     def __init__(self, path: Path, delimiter: str) -> None:
@@ -241,7 +241,7 @@ class _TextFile(FeatureFile):
         return pa.schema([(name, self._types[name]) for name in columns])
 
     def type_as_written(self, column: str) -> pa.DataType:
-        """Text: see `FeatureFile`."""
+        """Return text; see `FeatureFile`."""
         self.require(column)
         return pa.string()
 
@@ -281,15 +281,15 @@ def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
     """Return a column of a part with the type that it has in the whole folder."""
     try:
         return column.cast(kind)
-    except pa.ArrowException:  # its text shows the value
+    except pa.ArrowException:  # its message quotes the value
         raise InvalidInput(
-            f"cannot read {part}: its column {name!r} holds {column.type} values, and not all of them can be {kind}, as the column "
+            f"cannot read {part}: its column {name!r} contains {column.type} values, and not all of them can be {kind}, as the column "
             "is in another part of the folder. Write all parts with the same types"
         ) from None
 
 
 def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
-    if pa.types.is_dictionary(kind) and value is not None:  # Arrow casts no integers to categories
+    if pa.types.is_dictionary(kind) and value is not None:  # Arrow does not cast integers to categories
         codes = pa.array(np.zeros(rows, kind.index_type.to_pandas_dtype()))
         return pa.DictionaryArray.from_arrays(codes, pa.array([value], kind.value_type))
     return pa.array([value] * rows, kind)

@@ -36,8 +36,8 @@ def readable(
 ) -> Iterator[None]:
     """Turn errors about a damaged file into `InvalidInput` that names the file and ends with `advice`.
 
-    Arrow's own texts may show values, and these may be labels, so they are replaced. `explain` returns the whole message for the text
-    of an error about the content of a text file.
+    Arrow's messages may quote labels, so they are replaced. `explain` returns the whole message for the text of an
+    error about the content of a text file.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def readable(
             f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
             "machine with more memory, or write it in smaller row groups"
         ) from error
-    except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
+    except UnicodeDecodeError:  # from a name or metadata in the file; the error would contain the whole text
         raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if explain is not None and isinstance(error, (pa.ArrowInvalid, pa.ArrowKeyError)):
@@ -55,7 +55,7 @@ def readable(
 
 
 def table_format(file: Path) -> Literal["csv", "ipc", "parquet"]:
-    """Return the format of a file. Names decide, and for Parquet also the first bytes."""
+    """Return the format of a file, from its name and, for Parquet, also from its first bytes."""
     suffix = file_format(file)
     if suffix in TEXT_SUFFIXES:
         return "csv"
@@ -124,9 +124,9 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def require_columns(wanted: Sequence[str], names: Sequence[str], where: object, advice: str = "") -> None:
-    """Raise `InvalidInput` if a column is missing or its name is not unique. `advice` ends the error about a missing one.
+    """Raise `InvalidInput`, with `advice`, if a column is missing, or if its name is not unique.
 
-    Names that look like data are not shown: the file may have no header line.
+    Names that look like data are not shown: the file may lack a header line.
     """
     for name in wanted:
         if list(names).count(name) > 1:
@@ -155,10 +155,10 @@ def _ipc_reader(opened: Any) -> tuple[Any, bool]:
 
 
 def _sound(batch: pa.RecordBatch, file: Path) -> pa.RecordBatch:
-    """Return the batch if its buffers are consistent. Arrow maps them as they are, and would read beyond them otherwise."""
+    """Return the batch if its buffers are consistent. Arrow maps them unchecked, and could read out of bounds."""
     try:
         batch.validate(full=True)
-    except pa.ArrowInvalid:  # its text may show a value
+    except pa.ArrowInvalid:  # its message may quote a value
         raise InvalidInput(f"cannot read {file}: its content contradicts itself. Is the file undamaged?") from None
     return batch
 
@@ -171,9 +171,9 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_in_bytes(metadata: Any) -> int:
-    """Return how many rows a batch may have, from the row group whose rows are widest.
+    """Return the maximum number of rows per batch, from the row group with the widest rows.
 
-    All columns count, since pyarrow ends the process (`std::terminate`) where it is asked for the metadata of one that is damaged.
+    All columns count, since pyarrow ends the process (`std::terminate`) on a request for the metadata of a damaged one.
     """
     widest = 1
     for number in range(metadata.num_row_groups):

@@ -1,4 +1,4 @@
-"""Parquet files, opened so that a damaged one takes no more memory than its size justifies."""
+"""Parquet files, opened so that a damaged file cannot take more memory than its size justifies."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from labeldp.errors import InvalidInput
 
 WHOLE_BYTES = 1 << 25
-"""A file up to this size is read as a whole. Its parts are then views, and none can be longer than the file."""
+"""A file up to this size is read as a whole. Its parts are then views, so none can be longer than the file."""
 
 PIECE_BYTES = 1 << 20
 
@@ -23,19 +23,19 @@ FEW_ROWS = 1 << 20
 def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
     """Open a Parquet file.
 
-    Arrow reserves, and fills, as much memory as a header in the file asks for before it looks whether that many bytes are there.
-    That was 2.5 GB for a file of 1,270 bytes. So small files are read first and opened in memory.
+    Arrow allocates and fills the amount of memory that a header in the file requests, before it checks that the file
+    has that size: 2.5 GB for a file of 1,270 bytes. So small files are read first and opened in memory.
 
     Parameters
     ----------
     path : Path
         The file.
     piecewise : bool
-        Whether columns of a larger file are read in pieces as they are needed, so that no row group has to fit into memory.
+        Whether to read columns of a larger file in pieces, on demand, so that row groups need not fit into memory.
     """
     if path.stat().st_size <= WHOLE_BYTES:
-        # In Arrow's memory and not in a Python object: a thread of Arrow that lets go of Python's memory while Python exits aborts
-        # the process, after all output and with exit code 134.
+        # In Arrow's memory, not in a Python object: an Arrow thread that frees Python's memory while Python exits
+        # aborts the process, after all output, with exit code 134.
         with pa.OSFile(str(path)) as file:
             return pq.ParquetFile(pa.BufferReader(file.read_buffer()), pre_buffer=False)
     if piecewise:
@@ -44,7 +44,7 @@ def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
 
 
 def rows_in(metadata: pq.FileMetaData) -> int:
-    """Return the number of rows in all row groups, which is what a read gives. Nothing checks the total in the footer."""
+    """Return the number of rows in all row groups, which is the number that is read. The total in the footer is unchecked."""
     return sum(max(0, metadata.row_group(number).num_rows) for number in range(metadata.num_row_groups))
 
 

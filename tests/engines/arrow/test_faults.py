@@ -119,7 +119,7 @@ def test_faults_of_whole_columns_are_reported_with_those_of_records(folder):
     assert "need a unit" in said
     assert "no id in 'id': row 2" in said
     pq.write_table(table.drop_columns("y").rename_columns(["id", "y"]), "b.parquet")
-    assert "the label column 'y' holds string, not numbers" in refusal("b.parquet")
+    assert "the label column 'y' contains string, not numbers" in refusal("b.parquet")
 
 
 def test_bounds_are_judged_with_the_other_faults(folder):

@@ -57,7 +57,7 @@ def test_a_change_that_repeats_an_id(given, place):
 
 def test_the_release_goes_on_when_the_input_is_as_it_was(given, place):
     key = place.folder / "key"
-    with place.refused("resumed only if the file is again as it was", charged=1):
+    with place.refused("resumed only if the file is again the same", charged=1):
         place.release(given.frame, key_file=key, phase=given.changed_to(CHANGES["one label"]))
     given.file.write_text(TEXT)
     assert place.release(given.frame, key_file=key).records == 5

@@ -66,7 +66,7 @@ def broken_writer(monkeypatch):
 
 def test_a_failure_after_the_charge_can_be_repaired_at_no_cost(spark, place, broken_writer):
     frame, key = spark.createDataFrame(records()), place.folder / "key"
-    with place.refused("cannot write .*goes on where it stopped, at no further cost", charged=1) as refusal:
+    with place.refused("cannot write .*continues where it stopped, at no further cost", charged=1) as refusal:
         place.release(frame, key_file=key)
     assert refusal.value.exit_code == 1
     broken_writer()
@@ -103,7 +103,7 @@ def test_a_frame_that_fails_only_in_the_second_pass(spark, place):
         (
             f"x {FAILED} ArrowInvalid\n at {SECRET}",
             jobs.SparkFailed,
-            "failed with ArrowInvalid. Spark's log says where",
+            "failed with ArrowInvalid. See Spark's log for the location",
         ),
         (f"of {SECRET}", jobs.SparkFailed, r"could not finish a job \(PySparkException\)"),
     ],

@@ -68,12 +68,12 @@ def test_many_labels_outside_are_told_to_the_labels_party(spark, place):
 
 
 COLUMNS = {
-    "text labels": ("y", pa.array([SECRET] * 21), "holds string, not numbers"),
+    "text labels": ("y", pa.array([SECRET] * 21), "contains string, not numbers"),
     "booleans": ("y", pa.array([True] * 21), "booleans, which become 0 and 1, but the bounds are 0 to 10"),
-    "arrays": ("y", pa.array([[77123.0]] * 21), "holds list.*not numbers"),
+    "arrays": ("y", pa.array([[77123.0]] * 21), "contains list.*not numbers"),
     "intervals without a unit": ("y", pa.array([1] * 21, pa.duration("us")), "unit"),
-    "ids of floats": ("id", pa.array(np.arange(21.0)), "holds double; ids must be integers or text"),
-    "ids of bytes": ("id", pa.array([b"77123"] * 21), "holds binary; ids must be integers or text"),
+    "ids of floats": ("id", pa.array(np.arange(21.0)), "contains double; ids must be integers or text"),
+    "ids of bytes": ("id", pa.array([b"77123"] * 21), "contains binary; ids must be integers or text"),
 }
 
 
@@ -90,7 +90,7 @@ def test_columns(spark, place, case):
 @pytest.mark.parametrize("name", ["y", "id"])
 def test_columns_of_types_that_only_spark_has(spark, place, kind, name):
     frame = spark.sql(f"select cast(null as {kind}) {name}, 1 {'id' if name == 'y' else 'y'}")
-    with place.refused(f"column '{name}' holds", error=InvalidInput):
+    with place.refused(f"column '{name}' contains", error=InvalidInput):
         place.release(frame)
 
 

@@ -332,7 +332,7 @@ def test_a_charge_keeps_its_kind_and_only_kinds_that_can_be_resumed_are_unfinish
     if kind.resumable:
         assert ledger.commit(ledger.fix(release.id, CHEAP).id).state == "committed"
     else:
-        with pytest.raises(InvalidInput, match="which have no mechanism"):
+        with pytest.raises(InvalidInput, match="which do not have a mechanism"):
             ledger.fix(release.id, CHEAP)
     assert ledger.verify().releases == 1
 

@@ -108,10 +108,10 @@ def test_a_table_that_is_gone_is_noticed_by_the_next_charge_and_by_the_check(led
     ledger.reserve("sales", 1)
     raw(change.format(table))
     for act in (lambda: ledger.reserve("sales", 1), ledger.verify):
-        with pytest.raises(LedgerBroken, match="damaged or changed by hand"):
+        with pytest.raises(LedgerBroken, match="damaged or edited"):
             act()
     if table != "journal":
-        with pytest.raises(LedgerBroken, match=r"damaged or changed by hand.*no such table"):
+        with pytest.raises(LedgerBroken, match=r"damaged or edited.*no such table"):
             ledger.datasets()
 
 
@@ -134,7 +134,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "INSERT INTO release (id, dataset, kind, epsilon, entries, state, reserved_at) "
         f"VALUES ('{'0' * 32}', 'sales', 'labels', '{text}', 1, 'reserved', '2026-01-01T00:00:00+00:00')",
     )
-    with pytest.raises(LedgerBroken, match=r"hand: it holds .* in place of an amount"):
+    with pytest.raises(LedgerBroken, match=r"edited: it contains .* in place of an amount"):
         ledger.reserve("sales", 1)
 
 

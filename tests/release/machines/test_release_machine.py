@@ -337,7 +337,7 @@ class ReleaseMachine(RuleBasedStateMachine):
             "do not fit into": True,
             "would never be the same records": batch.file == "csv",  # where integers from 2⁶³ on are text
             "outdated copy": outdated,
-            "are not those that": outdated,
+            "differ from the ones that": outdated,
         }
         assert any(text in refusal and fits for text, fits in reasons.items()), f"an unknown refusal: {refusal}"
 

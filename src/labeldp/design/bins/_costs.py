@@ -174,7 +174,8 @@ def _best_point(t: PinballTables, r: int, i: int) -> int:
         return r
     if i + 1 < t.below.size and t.below[i] + share < target:
         return i + 1
-    # P_j + c·(P_j − P_r) ≥ target, solved for P_j. A search in plain doubles is nearly always right; otherwise repeat it exactly.
+    # P_j + c·(P_j − P_r) ≥ target, solved for P_j. A search in plain doubles is nearly always right. If not, it is
+    # repeated exactly.
     mark = (target + t.c * t.below[r]) / (1 + t.c)
     low, high = r, i
     while high - low > 1:
@@ -337,7 +338,7 @@ register(HuberTables, _huber_cost, _huber_output)
 
 @compiled
 def outward_sums(losses: Floats, masses: Floats, split: Counts) -> Floats:
-    """For each output, sums of p·ℓ upwards over the labels above it, and downwards over the labels at or below it."""
+    """Return for each output the sums of p·ℓ upwards over the labels above it, and downwards over the labels at or below it."""
     m, k = losses.shape
     sums = np.empty((m, k))
     for o in range(m):

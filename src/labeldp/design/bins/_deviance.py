@@ -1,14 +1,15 @@
 """Interval costs of Poisson and gamma deviance, from a disjoint sparse table in O(1) each.
 
-Prefix sums would hold y·log y, and their differences lose every digit for labels near 10⁹ that differ by 1. So nothing is
-subtracted here. A run of neighbouring points is summarised by its mass P, its mean m and its information Σ p·d(y, m), where d is
-the unit deviance. Two neighbouring runs merge by
+Prefix sums would contain y·log y, and their differences lose every digit for labels near 10⁹ that differ by 1. So
+nothing is subtracted here. A run of neighbouring points is summarised by its mass P, its mean m and its information Σ
+p·d(y, m), where d is the unit deviance. Two neighbouring runs merge by
 
     information = information₁ + information₂ + P₁·d(m₁, m) + P₂·d(m₂, m),
 
-which has positive terms only. The table stores runs that end or begin at certain points, the *middles* of each level, so that
-every interval of points is the merger of two stored runs that meet at a middle. Its level is the highest bit in which the
-indices of the interval's ends differ. Means are stored as pairs, measured from the middle. Memory is 32·k·⌈log₂ k⌉ bytes.
+which has only positive terms. The table stores runs that end or begin at certain points, the *middles* of each level,
+so that every interval of points is the merger of two stored runs that meet at a middle. Its level is the highest bit
+where the indices of the interval's ends differ. Means are stored as pairs, measured from the middle. Memory is
+32·k·⌈log₂ k⌉ bytes.
 """
 
 import math
@@ -41,7 +42,7 @@ def divergence(power: float, difference: float, output: float) -> float:
 
 @internal
 def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
-    """Two neighbouring runs as one. The mean is computed from the heavier one, so that a light, distant run costs it no digits."""
+    """Merge two neighbouring runs. The mean is computed from the heavier one, so that a light, distant run does not cost digits."""
     p1, m1, m1_low, information1 = left
     p2, m2, m2_low, information2 = right
     if p1 == 0.0:

@@ -1,4 +1,4 @@
-"""From a prior, a loss and c = e^ε − 1 to the tables that the compiled search reads."""
+"""The tables for the compiled search, from a prior, a loss and c = e^ε − 1."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from labeldp.losses import Loss
 from labeldp.losses.loss import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 
 MASS_UNIT = 2.0**300
-"""Masses are multiplied by this, which is exact, so that a mass of 10⁻³⁰⁰ times a small square does not underflow."""
+"""An exact factor on the masses, so that a mass of 10⁻³⁰⁰ times a small square does not underflow."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Problem:
     cost_unit: float
     to_outputs: Callable[[Floats], Floats]
     closing_steps: int = 0
-    """The number of steps at the end of a path that have no output."""
+    """The number of steps without an output at the end of a path."""
 
     def best_path(self, price: float, stride: int = 1) -> Nodes:
         """Return the path with the least total of cost − `price` over its steps, using every node or every stride-th one."""
@@ -99,10 +99,10 @@ def _squared(points: Floats, masses: Floats, c: float) -> Problem:
 
 
 def _squared_log(values: Floats, masses: Floats, c: float) -> Problem:
-    """Squared distance on the scale of log(1 + y), measured from one of the labels.
+    """Return the squared distance on the scale of log(1 + y), measured from one of the labels.
 
-    The logarithms of large labels that are close differ in their last digits only. Differences from a label keep all digits.
-    Far below it the logarithms themselves keep more: 1 + the difference may round to 0 there.
+    The logarithms of large, close labels differ only in their last digits. Differences from a label keep all digits.
+    Far below that label the logarithms themselves keep more, because 1 + the difference may round to 0.
     """
     origin = float(values[_quantile(masses, 0.5)])
     change = (values - origin) / (1 + origin)

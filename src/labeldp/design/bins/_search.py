@@ -1,11 +1,12 @@
 """The least-weight path for a Monge cost, compiled.
 
-A step from node r to node i costs `step_cost − price`. A queue holds the left ends that are best from some place on, and bisection
-finds the place where one takes over from another. This takes O(n log n) cost evaluations, and O(n) memory besides the tables
-(Galil and Park, "Dynamic programming with convexity, concavity and sparsity", 1992).
+A step from node r to node i costs `step_cost − price`. A queue holds the left ends that are best from some index on,
+and bisection finds the index where one takes over from another. This takes O(n log n) cost evaluations, and O(n) memory
+besides the tables (Galil and Park, "Dynamic programming with convexity, concavity and sparsity", 1992).
 
-numba chooses the cost at compile time by the type of the tables. Each cost keeps its numbers in its own NamedTuple and registers
-two compiled functions for that type. The search is compiled once per type with the cost inlined, so a new cost does not touch it.
+numba chooses the cost at compile time by the type of the tables. Each cost keeps its numbers in its own NamedTuple and
+registers two compiled functions for that type. The search is compiled once per type with the cost inlined, so a new
+cost does not change it.
 
 Sums and products are carried as an unevaluated pair (high, low) of doubles: about 106 bits. These are the classical error-free
 transformations (Knuth's sum, the product by fused multiply-add). Prefix sums need them: the sum over a bin is a difference of two
@@ -35,7 +36,7 @@ def compiled(function: _Function) -> _Function:
 
 
 def internal(function: _Function) -> _Function:
-    """For functions that only compiled ones call; they become part of the caller's machine code."""
+    """Compile a function that only compiled code calls. It becomes part of the caller's machine code."""
     result: _Function = nb.njit(function)
     return result
 
@@ -67,9 +68,9 @@ def _dispatch(function: Callable[..., float], kind: type, implementation: Callab
 
 
 def forget_stale_code(room: Path, *others: Path) -> None:
-    """Delete machine code that is older than any source file of its folder, or than one of the others.
+    """Delete machine code that is older than a source file in its folder or in one of the other folders.
 
-    numba compares the code with the function's own file only, but functions are inlined into each other across files.
+    numba compares the code only with the function's own file, but functions are inlined across files.
     """
     newest = max(source.stat().st_mtime for source in (*room.glob("_*.py"), *others))
     for index in (room / "__pycache__").glob("_*.nbi"):
@@ -157,7 +158,7 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
     n = nodes.size - 1
     best = np.zeros(n + 1)
     parent = np.zeros(n + 1, dtype=np.int64)
-    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the place from which on each is the best
+    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the index from which each is the best
     since = np.zeros(n + 1, dtype=np.int64)
     head, tail, guess = 0, 0, 0
     for j in range(1, n + 1):
@@ -204,7 +205,7 @@ def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
 
 @internal
 def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: int) -> bool:
-    """Return whether the later of two left ends is strictly better at index i. If so, it is at all later indices too."""
+    """Return whether the later of two left ends is strictly better at index i. If so, it is also better at all later indices."""
     young, old = rivals
     with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
     return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))
@@ -212,9 +213,9 @@ def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: i
 
 @internal
 def _takeover(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], within: tuple[int, int, int]) -> int:
-    """Return the first place where the later left end wins. `within` has a place where it does not, one where it does, and a guess.
+    """Return the first index where the later left end wins. `within` has an index where it loses, one where it wins, and a guess.
 
-    Neighbouring left ends take over at neighbouring places, so the search starts at the last one found, with growing steps.
+    Neighbouring left ends take over at neighbouring indices, so the search starts at the last one found, with growing steps.
     """
     low, high, guess = within
     if low < guess < high:

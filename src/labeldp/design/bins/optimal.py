@@ -1,4 +1,4 @@
-"""The best bins for a prior, a loss and ε, exactly, in O(k log k). docs/concepts/optimal-bins.md has the algorithm and its proof."""
+"""The best bins for a prior, a loss and ε, exactly, in O(k log k). The algorithm and its proof are in docs/concepts/optimal-bins.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE_LIMIT = 20_000_000
 """The most losses (labels × candidate outputs) that are tabulated, for losses without a structure."""
 _GRID_CELLS = 1000
 _MOST_DIRECT = 20_000_000
-"""Up to this many labels × outputs, the expected loss is summed directly."""
+"""Up to this number of labels × outputs, the expected loss is summed directly."""
 _MOST_STEPS = 200
 _SAMPLED_NODES = 4000
 
@@ -36,7 +36,7 @@ _SAMPLED_NODES = 4000
 class Bins(ReprMixin):
     """Bins of labels, each with one output, for randomized response.
 
-    It has a length, compares by value, and shows itself as a table.
+    It has a length, compares by value, and prints as a table.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Bins(ReprMixin):
         Parameters
         ----------
         labels : array-like of float
-            The labels. One on a threshold belongs to the lower bin.
+            The labels. A label on a threshold belongs to the lower bin.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Bins(ReprMixin):
         return f"{len(self)} {plural}, epsilon={self.epsilon:g}, loss={self.loss!r}, expected_loss={self.expected_loss:.6g}"
 
     def _facts(self) -> dict[str, str]:
-        """Return the output of each bin by its labels; of many bins, the first and the last few."""
+        """Return the output of each bin by its labels; only the first and the last few if there are many bins."""
         many, half = len(self) > _ROWS_SHOWN, _ROWS_SHOWN // 2
         bounds, outputs = (
             _texts(np.r_[numbers[:half], numbers[-half:]] if many else numbers)
@@ -138,7 +138,7 @@ class Bins(ReprMixin):
 
 
 def _texts(numbers: Floats) -> list[str]:
-    """Six digits each, or all digits if six do not tell the numbers apart."""
+    """Return six digits of each number, or all digits if six do not distinguish the numbers."""
     short = [f"{number:.6g}" for number in numbers.tolist()]
     return short if len(set(short)) == len(short) else [f"{number!r}" for number in numbers.tolist()]
 
@@ -152,15 +152,15 @@ def optimal_bins(
 ) -> Bins:
     """Return the bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
 
-    For losses with a structure, which all that come with labeldp have, no ε-DP mechanism on these labels has a smaller
-    expected loss, up to a relative rounding error of about 1e-12. For other losses, and if `outputs` is given, no mechanism
-    with outputs in the set of candidates does.
+    All losses of labeldp have a structure. For such losses no ε-DP mechanism on these labels has a smaller expected
+    loss, up to a relative rounding error of about 1e-12. For other losses, and if `outputs` is given, no mechanism with
+    outputs in the set of candidates has one.
 
     For k labels it takes O(k log k) time and O(k) memory for squared and squared-log loss. Absolute, pinball and Huber loss take
     another factor log k in time, Poisson and gamma deviance in memory. With m candidate outputs, both are O(k·m).
 
-    Among equally good partitions it returns the first that the search finds, with the smallest minimiser of each bin. Labels of
-    mass zero do not affect the result; they belong to the output where they lose least.
+    Among equally good partitions it returns the first one found, with the smallest minimiser of each bin. Labels of
+    mass zero do not affect the result; they are assigned to the output with the least loss.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.
         return interval_problem(values, masses, c, loss.structure)
     candidates = _default_candidates(values) if outputs is None else np.unique(np.asarray(outputs, dtype=np.float64))
     if candidates.size == 0:
-        raise InvalidInput("there must be at least one output to choose from")
+        raise InvalidInput("outputs must contain at least one number")
     loss.valid_outputs.check(candidates, f"outputs for {loss.name} loss")
     if candidates.size * values.size > TABLE_LIMIT:
         raise InvalidInput(

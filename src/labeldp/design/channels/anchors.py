@@ -1,4 +1,4 @@
-"""From a channel of floats on anchors to an exactly ε-DP integer table for all labels."""
+"""Rounding of a channel of floats on anchors to an exactly ε-DP integer table for all labels."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Anchors:
 
     @classmethod
     def choose(cls, labels: Floats, masses: Floats, count: int) -> Anchors:
-        """About `count` anchors, including both ends, and denser where labels are common.
+        """Choose about `count` anchors, including both ends, and denser where labels are common.
 
         Rounding a label y between the anchors a < b adds a variance of (y − a)(b − y). For a smooth density the expected
         variance is least if the distance between anchors is proportional to density^(−1/3). Labels with a probability above
@@ -173,8 +173,8 @@ def integer_channel(
 ) -> tuple[WeightTable, Floats]:
     """Return the channel rounded to integers, with outputs whose mean at anchor i is `means[i]` under the rounded probabilities.
 
-    Rounding changes the probabilities a little, so the outputs are solved for again. Among all solutions it takes the one that
-    changes the outputs least, in mean square under the prior.
+    Rounding changes the probabilities slightly, so the outputs are computed again. Of all solutions, this is the one
+    that changes the outputs least, in mean square under the prior.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def integer_channel(
 
 def _errors(weights: list[list[int]], outputs: Floats, means: Floats) -> list[Fraction]:
     """Return the targets minus the means of the outputs under the integer table, exactly."""
-    # Every output is an integer over one common power of two, so a row takes integer products only.
+    # Every output is an integer over one common power of two, so a row only needs integer products.
     pairs = [float(value).as_integer_ratio() for value in outputs]
     denominator = max(d for _, d in pairs)
     scaled = [n * (denominator // d) for n, d in pairs]

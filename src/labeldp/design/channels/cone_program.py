@@ -1,31 +1,34 @@
 """The best ε-DP channel for a criterion in bias and variance, as a cone program with column generation.
 
-**The variables.** A channel is a matrix of probabilities P[output | label] with a value for each output. In an extreme point of
-the set of ε-DP channels, each column takes two values only: it is *likely* from some labels, with a probability t, and
-*unlikely* from the others, with e^−ε·t. So a channel is a list of columns, each with a *pattern* (the set of likely labels), a
-scale t and an output o. Two columns with the same pattern can be merged at their mean output without increasing E[ŷ²],
-because squares are convex. That leaves one pair of variables per pattern: t, and r = t·o.
+**The variables.** A channel is a matrix of probabilities P[output | label] with a value for each output. In an extreme
+point of the set of ε-DP channels, each column takes only two values: it is *likely* from some labels, with a
+probability t, and *unlikely* from the others, with e^−ε·t. So a channel is a list of columns, each with a *pattern*
+(the set of likely labels), a scale t and an output o. Two columns with the same pattern can be merged at their mean
+output without increasing E[ŷ²], because squares are convex. That leaves one pair of variables per pattern: t, and r =
+t·o.
 
 **The program.** Row sums and means are linear in t and r. The second moment E[ŷ²] is a weighted sum of the terms r²/t, each of
 which is a rotated second-order cone: q·t ≥ r². The outputs are continuous variables, so no grid of outputs is needed.
 
-**The patterns.** m anchors have 2^m patterns. The program starts with the m(m+1)/2 intervals of anchors and solves. Then it asks
-the dual solution which patterns have a negative reduced cost (`DualSolution` answers in closed form), adds them and solves
-again. It stops when there are none, after 30 rounds, when the solver fails, or, without bias, when three rounds in a row gained nothing.
+**The patterns.** m anchors have 2^m patterns. The program starts with the m(m+1)/2 intervals of anchors and solves.
+Then it finds the patterns with a negative reduced cost from the dual solution (`DualSolution` has a closed form), adds
+them and solves again. It stops when all reduced costs are nonnegative, after 30 rounds, when the solver fails, or,
+without bias, when three rounds in a row gained nothing.
 
-**What is proven.** The result is optimal among all ε-DP channels on these anchors, up to the gap between its criterion and
-`Channel.dual.lower_bound()`. Of 200 random priors with 3 to 39 labels, some with masses of 1e-12, four had a gap above 1e-6
-and none above 5e-5. More rounds closed those gaps without changing the criterion, so it was the proof that was
-incomplete, not the channel. Intervals alone were optimal in every unbiased design that we have seen. Where only the visible
-part of the bias counts, other patterns gain up to about half a percent.
+**What is proven.** The result is optimal among all ε-DP channels on these anchors, up to the gap between its criterion
+and `Channel.dual.lower_bound()`. Of 200 random priors with 3 to 39 labels, some with masses of 1e-12, four had a gap
+above 1e-6 and none above 5e-5. More rounds closed those gaps without changing the criterion, so the channel was optimal
+and only its proof was incomplete. Intervals alone were optimal in every unbiased design that we tried. If only the
+visible part of the bias counts, other patterns gain up to about half a percent.
 
 **The cost.** Row i of the equations differs from row i − 1 only for the patterns that begin or end there, so differences of
 rows are sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 seconds on one core.
 
-**The certificate** (linear programming duality). The program is solved over some patterns of likely labels. Its dual solution can judge
-every other pattern as well. Anchor i has mass p_i; u_i is the dual price of the equation "row i sums to one", v_i that of "row i has this mean", and
-w is the weight of E[ŷ²]. A column with output z adds to row i its scale times s_i, where s_i is 1 if the column is likely
-from anchor i and e^−ε if it is not. So the reduced cost of the column, per unit of its scale, is
+**The certificate** (linear programming duality). The program is solved over some patterns of likely labels. Its dual
+solution also applies to every other pattern. Anchor i has mass p_i; u_i is the dual price of the equation "row i sums
+to one", v_i is the dual price of "row i has this mean", and w is the weight of E[ŷ²]. A column with output z adds to
+row i its scale times s_i, where s_i is 1 if the column is likely from anchor i and e^−ε if it is not. So the reduced
+cost of the column, per unit of its scale, is
 
     Σ_i s_i·c_i(z)   with   c_i(z) = w·p_i·z² − v_i·z − u_i.
 
@@ -38,9 +41,9 @@ possible columns, can be computed exactly.
 
 - If g is nowhere negative, the dual solution is feasible for the program with all patterns, and by weak duality its value
   bounds the criterion of every ε-DP channel from below.
-- If g is negative somewhere, the patterns there are the ones to add. A bound is available all the same: replace u by u − δ·p
-  with the least δ that makes g nonnegative. The columns of a channel have total probability one, Σ_columns scale·Σ_i s_i·p_i = 1,
-  so this lowers the bound by exactly δ.
+- If g is negative somewhere, the patterns there are the ones to add. A bound is still available: replace u by u − δ·p
+  with the least δ that makes g nonnegative. The columns of a channel have total probability one, Σ_columns scale·Σ_i
+  s_i·p_i = 1, so this lowers the bound by exactly δ.
 
 **Other losses.** `unbiased_channel_on_outputs` is a linear program over a given set of outputs, for any loss.
 """
@@ -76,8 +79,9 @@ channel, the next smaller threshold is tried."""
 _ROW_ERROR = 1e-11
 _ROUNDS = 30
 _IDLE_ROUNDS, _GAIN = 3, 1e-7
-"""Rounds in a row that neither lower the variance nor raise the bound by this share end the search for an unbiased channel. With masses
-near zero the solver's error makes patterns look improving that are not. Where bias counts, a bound may stand still for longer and rise after all."""
+"""The search for an unbiased channel ends after several rounds in a row that neither lower the variance nor raise the
+bound by this share. With masses near zero, the solver's error makes useless patterns look like improvements. If bias
+counts, a bound may stay the same for longer and still rise later."""
 _FLAT_DIRECTION = 1e-9
 _VERTEX_ZERO, _VERTEX_ERROR = 1e-12, 1e-9
 _UNUSED = 1e-9
@@ -96,13 +100,13 @@ class DualSolution:
     masses : array of float64
         The probability p of each anchor.
     ratio : float
-        How much more probable a likely output is than an unlikely one: e^ε.
+        The ratio of the probabilities of a likely and an unlikely output: e^ε.
     weight : float
         The weight w of E[ŷ²] in the criterion.
     row_prices, mean_prices : array of float64
         The prices u of the row sums and v of the means.
     bias_term : float
-        What the part of the criterion that depends on the bias adds to the dual value.
+        The contribution of the bias to the dual value.
     """
 
     unit: Floats
@@ -115,7 +119,7 @@ class DualSolution:
     bias_term: float
 
     def lower_bound(self) -> float:
-        """Return a number that no ε-DP channel's criterion is below, with labels and outputs counted from the first anchor."""
+        """Return a lower bound on the criterion of every ε-DP channel, with labels and outputs measured from the first anchor."""
         value = float(self.row_prices.sum() + self.mean_prices @ self.unit) + self.bias_term
         return (value - self._infeasibility()) * self.span**2
 
@@ -252,11 +256,11 @@ def bias_variance_channel(
 
 
 def _sparser(channel: Channel, masses: Floats, curvature: Floats, slope: Floats) -> Channel:
-    """Return a channel that is as good but has fewer outputs, from the columns of this one.
+    """Return an equally good channel with fewer outputs, from the columns of this one.
 
-    Where several channels are optimal, an interior-point solver returns a mixture of them. Here everything that the criterion
-    depends on in the means is fixed, and E[ŷ²] is minimised by a linear program over the scales of the columns. Its
-    solution is a vertex, which has no more columns than there are equations.
+    If several channels are optimal, an interior-point solver returns a mixture of them. Here the means are fixed as far
+    as the criterion depends on them, and E[ŷ²] is minimised by a linear program over the scales of the columns. Its
+    solution is a vertex, so it has at most one column per equation.
     """
     from scipy.optimize import linprog
 
@@ -302,7 +306,7 @@ def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> C
         likely = np.hstack([likely, new])
         try:
             channel, dual, value = _solve(values, masses, epsilon, likely, **criterion)
-        except LabelDPError:  # the channel of the last round is just as private and nearly as good
+        except LabelDPError:  # the channel of the last round is equally private and nearly as good
             break
         bound = dual.lower_bound()
         gained = max(least - value, bound - highest) > _GAIN * abs(value)
@@ -314,7 +318,7 @@ def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> C
 
 
 def _without(patterns: Patterns, known: Patterns) -> Patterns:
-    """Return the patterns that are not known yet. The solver's error can give a known one a negative reduced cost."""
+    """Return the new patterns. The solver's error can give a known pattern a negative reduced cost."""
     have = {pattern.tobytes() for pattern in known.T}
     return patterns[:, [pattern.tobytes() not in have for pattern in patterns.T]]
 
@@ -398,7 +402,7 @@ def _solve(
 
 
 def _intervals(anchors: int) -> Patterns:
-    """All intervals of anchors. The last one has all anchors: its output is equally likely from every label."""
+    """Return all intervals of anchors. The last one contains all anchors: its output is equally likely from every label."""
     first, last = np.triu_indices(anchors)
     place = np.arange(anchors)[:, None]
     likely = (place >= first) & (place <= last)
@@ -419,7 +423,7 @@ def _pattern_differences(likely: Patterns, ratio: float) -> Block:
 
 
 def _moment_cones(count: int, first: int) -> Block:
-    """The rows (q + t, 2r, q − t) of each column, from row `first` on. They are in the second-order cone, s = −A·(t, r, q) for Clarabel, iff q·t ≥ r²."""
+    """Return the rows (q + t, 2r, q − t) of each column, from row `first` on. They are in Clarabel's second-order cone iff q·t ≥ r²."""
     place = np.arange(count)
     row = first + 3 * place
     t, r, q = place, count + place, 2 * count + place
@@ -439,7 +443,7 @@ def _sparse(blocks: list[Block], shape: tuple[int, int]) -> Any:
 
 
 def _last_block(corner: Floats, size: int) -> Any:
-    """Return a matrix of this size that is zero but for its last rows and columns."""
+    """Return a matrix of this size that is zero except in its last rows and columns."""
     row, column = np.nonzero(corner)
     before = size - corner.shape[0]
     return _sparse([(before + row, before + column, corner[row, column])], (size, size))
@@ -464,8 +468,8 @@ def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
 def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, loss: Loss, outputs: Floats) -> Channel:
     """Return the unbiased ε-DP channel with the least expected loss among the channels that use only `outputs`, by HiGHS.
 
-    The matrix is written as M[i, j] = t_j + (e^ε − 1)·z_ij with 0 ≤ z_ij ≤ t_j, so that privacy takes one inequality per entry.
-    There are O(k·m) of them, which suits some tens of labels and a few hundred outputs.
+    The matrix is written as M[i, j] = t_j + (e^ε − 1)·z_ij with 0 ≤ z_ij ≤ t_j, so that privacy takes one inequality
+    per entry. There are O(k·m) of them, which is practical for tens of labels and a few hundred outputs.
 
     Parameters
     ----------
@@ -476,7 +480,7 @@ def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, 
     epsilon : float
         The guarantee, up to rounding; `integer_channel` makes it exact.
     loss : Loss
-        What to minimise in expectation.
+        The loss whose expectation to minimise.
     outputs : array of float64
         The outputs to choose from, in increasing order.
 

@@ -105,10 +105,11 @@ def copula_factor(masses: Floats, visible: float) -> Floats:
 
 
 def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targets: Floats) -> Floats:
-    """Values for the codes of a channel from which a model learns a function of the label best.
+    """Return the values for the codes of a channel from which a model learns a function of the label best.
 
-    A model trained on values u keeps the bias b = M·u − h that its features can see, and averages the rest. So u minimises
-    b'Jb + τ·(E[u²] − (M·u)'J(M·u)), the criterion of `BiasVariance`, with the channel fixed and h in place of the label.
+    A model trained on values u keeps the bias b = M·u − h that is visible to its features, and averages the rest. So u
+    minimises b'Jb + τ·(E[u²] − (M·u)'J(M·u)), the criterion of `BiasVariance`, with the channel fixed and h in place of
+    the label.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targe
     """
     seen = matrix.T @ joint
     system = (1 - tau) * (seen @ matrix) + tau * np.diag(masses @ matrix)
-    centre = masses @ targets  # a constant is its own value, so large numbers need not cancel
-    # Codes that are nearly alike make the system nearly singular: then the smallest solution gives them the same value.
+    centre = masses @ targets  # constants are fitted exactly, so subtracting the mean avoids cancellation
+    # Nearly equal codes make the system nearly singular. The smallest solution then gives them the same value.
     solved = least_squares(system, seen @ (targets - centre), rcond=1e-12)
     return np.asarray(solved + centre)

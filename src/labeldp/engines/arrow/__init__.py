@@ -1,5 +1,5 @@
-"""The engine for one machine: it reads files in batches and sorts rows on disk, so memory stays flat as rows grow.
+"""The engine for one machine: it reads files in batches and sorts rows on disk, so memory does not grow with the rows.
 
-`arrow_input` has the passes that a release asks for, `source` reads files of labels, `input_report` lists all faults of an input, and
-`spill` sorts rows by their ids.
+`arrow_input` implements the passes of a release, `source` reads files of labels, `input_report` lists all errors of an
+input, and `spill` sorts rows by their ids.
 """

@@ -1,6 +1,6 @@
 """`ArrowInput`: files of labels for a release on one machine, in bounded memory.
 
-Each pass uses two threads: one reads a batch, or sorts a partition, while the other one uses the one before.
+Each pass uses two threads: one reads a batch, or sorts a partition, while the other processes the previous one.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -36,16 +36,16 @@ _END = object()
 
 @dataclass(frozen=True)
 class ArrowInput:
-    """A `LabelInput` that streams a source. That protocol describes the methods.
+    """A `LabelInput` that streams a source. The protocol documents the methods.
 
     Attributes
     ----------
     source : LabelSource
         The files.
     integer_type : pyarrow.DataType or None
-        The type that integer ids get, if it is not that of the source.
+        The type of integer ids, if it differs from the type in the source.
     shared : SharedPersons
-        The label columns that share the persons, of which this one is released.
+        The label columns that share the persons. One of them is released here.
     """
 
     source: LabelSource
@@ -53,7 +53,7 @@ class ArrowInput:
     shared: SharedPersons = ALONE
     keeps_order: ClassVar[bool] = True
     least_row_bytes: ClassVar[int] = 9
-    """While a row is sorted: a key of 8 bytes and a code."""
+    """The size of a row while it is sorted: a key of 8 bytes and a code."""
 
     @property
     def label_column(self) -> str:
@@ -91,7 +91,7 @@ class ArrowInput:
         unit = self.source.unit
         if unit not in (None, domain.unit):
             raise InvalidInput(
-                f"the source's unit is {unit}, but that of the bounds is {domain.unit or 'not named'}: name it once, in the "
+                f"the source's unit is {unit}, but the unit of the bounds is {domain.unit or 'not named'}: name it once, in the "
                 f'domain, as in Domain({domain.lower:g}, {domain.upper:g}, unit="{unit}")'
             )
         return replace(self, source=replace(self.source, unit=domain.unit, classes=domain.classes))
@@ -172,7 +172,7 @@ class ArrowInput:
             with prefetched(lambda: self._unchanged(scanned, job.key, job.advice)) as batches:
                 for batch in batches:
                     digests, codes = draw_batch(batch, mechanism, job.domain, randomness)
-                    spill.add(batch.ids, digests, codes)  # which finds equal digests
+                    spill.add(batch.ids, digests, codes)  # also finds equal digests
                     if job.keep_order:
                         writer.write(batch.ids, codes)
                     _tell(progress, batch.labels.size)
@@ -197,7 +197,7 @@ class ArrowInput:
         return estimate_rows(self.source)
 
     def _batches(self) -> Generator[LabelBatch]:
-        """Read the source, with integer ids in the type that they have in a message."""
+        """Read the source, with integer ids in the type of the message."""
         for batch in self.source.batches():
             if self.integer_type is None or not pa.types.is_integer(batch.ids.type):
                 yield batch
@@ -208,23 +208,24 @@ class ArrowInput:
                 raise InvalidInput(
                     f"{self.source.path}: some ids from row {batch.first_row + 1} on (rows count from 1) do not fit into "
                     f"{self.integer_type}, the type of the message's ids. Only a new release can hold them"
-                ) from None  # it shows an id
+                ) from None  # the error shows an id
             yield replace(batch, ids=ids)
 
     def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Generator[LabelBatch]:
-        """Read the source, and raise `InvalidInput` if it differs from what was scanned, before anything is published.
+        """Read the source. Raise `InvalidInput` if it differs from the scan, before anything is published.
 
-        Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
-        the labels that are randomized must be those that were scanned, even if someone writes to the file in between. So must
-        the labels that are counted. `key` is that of the scan, and `advice` ends the error.
+        Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its
+        scan, so the labels that are randomized or counted must be the scanned ones, even if someone writes to the file
+        in between. `key` is the key of the scan, and `advice` is the end of the error message.
 
-        Only chosen rows are yielded, if rows were chosen. They are known by their numbers, so their ranks are added up again.
+        If rows were chosen, only these are yielded. They are identified by their numbers, so their ranks are summed
+        again as a check.
         """
         changed = InvalidInput(f"{self.source.path} changed while it was read. Nothing was released. {advice}")
         fingerprint, choice, selection, check = InputFingerprint(key), EntryChoice(key), scanned.selection, 0
         assert (selection is None) == (self.person_column is None), "rows of persons are chosen before they are drawn"
         for batch in self._batches():
-            if batch.ids.type != scanned.id_type:  # what comes next was made for the type that was scanned
+            if batch.ids.type != scanned.id_type:  # later steps expect the scanned type
                 raise changed
             if selection is None:
                 fingerprint.add(batch)
@@ -246,17 +247,17 @@ class ArrowInput:
     def _refuse_repeated(self, words: list[NDArray[np.uint64]], fingerprint: InputFingerprint) -> None:
         """Raise `InvalidInput` if ids repeat, given one word of each digest. Nothing is charged yet.
 
-        Larger inputs are searched while they are randomized, when the release is charged already.
+        Larger inputs are searched while they are randomized, after the release is charged.
         """
         ordered = np.sort(np.concatenate(words or [np.empty(0, np.uint64)]))
         words.clear()
         suspects = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        # 64 bits of two text ids may agree by chance, so the ids themselves are compared
+        # 64 bits of two text ids may agree by chance, so the ids are compared
         if suspects.size and (rows := self._repeated_rows(fingerprint, suspects)):
             raise repeated_id(rows, "Nothing was released or charged")
 
     def _repeated_rows(self, fingerprint: InputFingerprint, suspects: NDArray[np.uint64] | pa.Array) -> tuple[int, ...]:
-        """Return the first two rows with one id, among ids like these: words of digests, or an array of ids."""
+        """Return the first two rows with the same id, given words of digests or an array of ids."""
         words = fingerprint.digests(suspects).low if isinstance(suspects, pa.Array) else suspects
         rows: dict[object, int] = {}
         for batch in self._batches():
@@ -275,10 +276,10 @@ def _tell(progress: Progress | None, rows: int) -> None:
 
 @contextmanager
 def prefetched(make: Callable[[], Generator[Item]]) -> Iterator[Iterator[Item]]:
-    """Give the items of the iterator that `make` returns, each made by another thread while the one before it is in use.
+    """Yield the items of the iterator that `make` returns. Another thread makes each item while the previous one is in use.
 
-    The items, their order, and which error comes after which item do not depend on the threads. At most one item waits. When the
-    block ends, the iterator is closed, in its own thread, before anything that the block was given is.
+    The items, their order and the position of errors do not depend on the threads. At most one item is buffered. When
+    the block ends, the iterator is closed, in its own thread, before the resources of the block.
     """
     with ThreadPoolExecutor(1, "labeldp-prefetch") as thread:
         items = make()
@@ -296,7 +297,7 @@ def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Ite
 
 
 def _add_held(spill: Spill, message: Message, randomness: KeyedRandomness) -> None:
-    """Add all ids of a message to a spill with which new rows are compared."""
+    """Add all ids of a message to a spill, for comparison with new rows."""
     for ids, _ in (batch for file in message.files for batch in file.batches()):
         same = ids.cast(spill.id_type)
         digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)

@@ -1,7 +1,7 @@
-"""A report of all faults of an input: what is wrong, on which lines or rows, and what to do.
+"""A report of all errors in an input: what is wrong, on which lines or rows, and what to do.
 
-A pass over good input stops at the first fault. Only then is the input read once more, by `reported_together`, which looks for
-every fault. The report contains no label and no id.
+A pass over the input stops at the first error. Only then does `reported_together` read the input again to find all
+errors. The report contains no labels and no ids.
 """
 
 import csv
@@ -39,11 +39,11 @@ from labeldp.tables import csv_text
 from labeldp.tables.files import read_columns, require_columns, table_format
 
 EARLY_ROWS = 1 << 23
-"""In inputs of up to this many rows, repeated ids are found before anything is charged. It takes 8 bytes of memory per row."""
+"""Up to this number of rows, duplicate ids are found before anything is charged. This takes 8 bytes of memory per row."""
 _MOST_LINES = 20
-"""The most faults that are listed."""
+"""The maximum number of errors in the list."""
 _MOST_PLACES = 3
-"""The most lines or rows that are named for one fault."""
+"""The maximum number of lines or rows given for one error."""
 _NOTHING = "Nothing was released or charged"
 _REPAIR = "Drop or repair these records"
 _NO_NUMBER = "Labels must be numbers, with a {mark} for decimals and no separator for thousands"
@@ -52,9 +52,9 @@ Marks = NDArray[np.bool_]
 
 @contextmanager
 def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRange) -> Iterator[None]:
-    """If the block refuses the input, raise one `InvalidInput` that lists all its faults.
+    """Raise one `InvalidInput` that lists all errors of the input, if the block raises one.
 
-    An error that is not about records, such as a missing column, is passed on as it is.
+    An error that is not about records, such as a missing column, is raised unchanged.
     """
     try:
         yield
@@ -63,7 +63,7 @@ def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRa
         try:
             report.read()
         except (InvalidInput, csv.Error, pa.ArrowException, OSError, EOFError, zlib.error):
-            report.faults.clear()  # the file itself is damaged: the first error says so
+            report.faults.clear()  # the file itself is damaged, which the first error reports
         if not report.faults:
             raise
         raise InvalidInput(report.message()) from None
@@ -71,7 +71,7 @@ def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRa
 
 @dataclass
 class _Fault:
-    """Records of one file with the same fault: their number and the first places."""
+    """Records of one file with the same error: their number and the first locations."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class _Chunk:
 
 @dataclass
 class _Report:
-    """The faults of an input, by file and kind, in the order in which they were found."""
+    """The errors of an input, by file and kind, in the order of detection."""
 
     source: LabelSource
     domain: Domain
@@ -123,7 +123,7 @@ class _Report:
             self._check_repeated(digests, places)
 
     def sentences(self) -> list[str]:
-        """Return one sentence for each fault and file."""
+        """Return one sentence for each error and file."""
         return [
             f"{file}: {sentence.format(count=count_of(fault.count, 'record'), where=_where(fault))}"
             for (file, sentence), fault in self.faults.items()
@@ -145,14 +145,14 @@ class _Report:
         return "\n".join([f"the input has {len(lines):,} faults. {_NOTHING}:", *lines[:_MOST_LINES], *more])
 
     def _add(self, chunk: _Chunk, marks: Marks, sentence: str) -> None:
-        """Note the marked records. The sentence says `{count}` and `{where}`."""
+        """Note the marked records. The sentence contains `{count}` and `{where}`."""
         if count := int(np.count_nonzero(marks)):
             noun = "line" if chunk.is_text else "row"
             found = [f"{noun} {number}" for number in chunk.numbers[marks][:_MOST_PLACES].tolist()]
             self.faults.setdefault((chunk.file, sentence), _Fault()).add(found, count)
 
     def _note(self, file: Path, sentence: str) -> None:
-        """Note a fault of a whole column."""
+        """Note an error of a whole column."""
         self.faults.setdefault((file, sentence.replace("{", "{{").replace("}", "}}")), _Fault())
 
     def _check_labels(self, chunk: _Chunk) -> None:
@@ -168,7 +168,7 @@ class _Report:
         else:
             try:
                 checked_labels(chunk.labels[:0], self.source.label_column, 0, chunk.file, self.source.unit)
-            except InvalidInput as refusal:  # of the type of the column
+            except InvalidInput as refusal:  # about the type of the column
                 self._note(chunk.file, str(refusal).removeprefix(f"{chunk.file}: "))
                 return
             usable = np.asarray(chunk.labels.is_valid())
@@ -203,18 +203,18 @@ class _Report:
         rule = _NO_NUMBER.format(mark="comma" if self.source.decimal == "," else "point")
         self._add(chunk, found.other, f"{{count}} with a label in {name} that is not a number: {{where}}. {rule}")
         values = found.values
-        if found.comma.any():  # they are read as the cure would read them, so that nothing is left for a second report
+        if found.comma.any():  # parsed as after the suggested fix, so that one report is enough
             values = np.where(found.comma, csv_text.parse_numbers(chunk.labels, ",").values, values)
         return values, ~(found.missing | found.other)
 
     def _check_ids(self, chunk: _Chunk) -> Marks | None:
-        """Note the faults of the ids and return which of them are good. None if the column cannot have ids."""
+        """Note the errors of the ids and return which ids are valid. Return None if the column cannot contain ids."""
         assert chunk.ids is not None
         assert self.source.id_column is not None
         name = _quoted(self.source.id_column)
         try:
             checked_ids(chunk.ids[:0], self.source.id_column, 0, chunk.file, None)
-        except InvalidInput as refusal:  # of the type of the column
+        except InvalidInput as refusal:  # about the type of the column
             self._note(chunk.file, str(refusal).removeprefix(f"{chunk.file}: "))
             return None
         good = np.asarray(chunk.ids.is_valid())

@@ -1,7 +1,8 @@
-"""The rows of each person, sorted on disk, so that a few of them are chosen in bounded memory.
+"""The rows of each person, sorted on disk, so that a few of them can be chosen in bounded memory.
 
-Each row leaves the word of its person, its rank and its number (`EntryChoice`). Leading bits of the person's word choose the
-partition, so all rows of a person are in one. The files contain keyed digests and row numbers, no labels.
+For each row the files store the word of its person, its rank and its number (`EntryChoice`). Leading bits of the
+person's word choose the partition, so all rows of a person are in the same one. The files contain keyed digests and row
+numbers, but no labels.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from labeldp.sampling.table import Words
 from labeldp.tables.files import read_columns, readable, table_format
 
 _CHECKS = (1 << 30, 1 << 31)
-"""Numbers of columns that no label column has, whose ranks are added up to recognise persons and ids."""
+"""Column numbers that label columns do not use. Their ranks are summed to recognise persons and ids."""
 UNKNOWN_ROWS = 1 << 27
-"""Inputs that do not tell their number of rows get partitions for this many."""
+"""The assumed number of rows of inputs that do not state it, for the number of partitions."""
 
 
 @dataclass(frozen=True)
 class SharedPersons:
-    """Several label columns whose persons are shared: `weights` has a whole number for each, and `own` is the column that is released.
+    """Several label columns with the same persons: `weights` contains an integer for each, and `own` is the released column.
 
     An entry of a column with weight w has the lowest of w ranks, so it is chosen w times as often as an entry of weight 1.
     """
@@ -56,16 +57,17 @@ ALONE = SharedPersons()
 
 
 class PersonSpill:
-    """The `PersonEntries` of files. Memory is O(rows of a partition) plus a bit for each row, in the folder for temporary files.
+    """The `PersonEntries` of files, in the folder for temporary files. Memory is O(rows of a partition) plus one bit per row.
 
     Parameters
     ----------
     choice : EntryChoice
         The keyed function that chooses.
     rows : int or None
-        About the number of rows, if it is known.
+        The approximate number of rows, if known.
     shared : SharedPersons, optional
-        The label columns that share the persons. Entries of all of them are chosen together, and those of one are selected.
+        The label columns that share the persons. The choice covers the entries of all of them; the entries of one are
+        selected.
     """
 
     def __init__(self, choice: EntryChoice, rows: int | None, shared: SharedPersons = ALONE) -> None:
@@ -75,7 +77,7 @@ class PersonSpill:
         self._bits = min(MAX_PARTITION_BITS, (size // ROWS_PER_PARTITION).bit_length())
         columns = [PartitionedColumn(folder, np.uint64) for _ in range(3)]
         self._persons, self._ranks, self._rows = columns
-        for column in columns:  # the files stay open for as long as this object exists
+        for column in columns:  # the files stay open during the lifetime of this object
             weakref.finalize(self, column.close)
         self._records, self._sums = 0, [0] * len(_CHECKS)
 
@@ -117,7 +119,7 @@ class PersonSpill:
         return total
 
     def choose(self, entries: int, served: Sequence[Words] = ()) -> Selection:
-        """Choose at most `entries` rows of each person who is not among those served before."""
+        """Choose at most `entries` rows of each person who was not served before."""
         bits, records, check = np.zeros((self._records + 7) // 8, np.uint8), 0, 0
         columns = np.uint64(len(self.shared.weights))
         for number in range(1 << self._bits):
@@ -134,7 +136,7 @@ class PersonSpill:
         return Selection(bits, records, check % (1 << 64))
 
     def words(self, served: Sequence[Words] = ()) -> Iterator[Words]:
-        """Yield the words of all persons who are not among those served before, in ascending order."""
+        """Yield the words of all persons who were not served before, in ascending order."""
         for number in range(1 << self._bits):
             persons = np.unique(self._persons.read(number))
             yield persons[~self._served(persons, number, served)]
@@ -150,7 +152,7 @@ class PersonSpill:
 
 
 def count_persons(source: LabelSource) -> NDArray[np.int64]:
-    """Return the number of persons of a source by their number of rows, for a plan. Reads the column of persons only."""
+    """Return the number of persons of a source by their number of rows, for a plan. Reads only the column of persons."""
     name, spill, first = source.person_column, PersonSpill(EntryChoice(os.urandom(32)), None), 0
     assert name is not None, "the source has a column of persons"
     for file in source.files():
@@ -161,5 +163,5 @@ def count_persons(source: LabelSource) -> NDArray[np.int64]:
                 spill.add(persons, pa.array(np.arange(first, first + batch.num_rows)))
                 first += batch.num_rows
     if not first:
-        raise InvalidInput(f"{source.path} has no records: there is nothing to randomize")
+        raise InvalidInput(f"{source.path} contains no records: there is nothing to randomize")
     return spill.sizes()

@@ -18,9 +18,9 @@ from labeldp.tables.csv_text import checked_delimiter, count_lines
 from labeldp.tables.files import BATCH_ROWS, count_records, read_columns, readable, table_format
 
 DECIDING_ROWS = 1 << 19
-"""The first ids of a text file, up to this many, decide whether its ids are integers."""
+"""The number of ids at the start of a text file that determine whether its ids are integers."""
 ROW_NUMBERS = "row numbers"
-"""The type of the id column where there is none."""
+"""The type of the id column if it does not exist."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,26 @@ class LabelSource:
         The name of the id column. It must contain integers or text. Without it, a record's id is its row number, from 0,
         and a message shows the order of the input: if that follows the labels, it reveals them.
     id_type : {"int", "str"}, optional
-        Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
-        are written as plain integers (the first 524,288 decide, and a later one that differs is refused).
+        Convert the ids to this type. By default the file determines the type. Text ids in a CSV file become integers if
+        all of them are written as plain integers (the first 524,288 decide, and a later one that differs is an error).
     delimiter : str, optional
-        What separates the columns of text files. By default the header line shows it: a comma, a semicolon, a tab or "|".
+        The column separator of text files. By default it is found from the header line: a comma, a semicolon, a tab or "|".
     unit : str, optional
-        The unit in which durations are read and numbers are given, such as "hours". `privatize` and `apply` take it from the domain.
+        The unit of the labels, such as "hours". Durations are converted to it. `privatize` and `apply` use the unit of
+        the domain.
     decimal : {".", ","}, default "."
         The decimal separator of labels in text files.
     person_column : str, optional
-        The name of the column that tells whom a record belongs to, integers or text. All labels of a person then cost ε together:
-        a few records of each person are chosen, and only these get private labels. The message does not contain this column.
+        The name of the column with the person of each record, integers or text. All labels of a person then cost ε in
+        total: a few records of each person are chosen, and only these get private labels. The message does not contain
+        this column.
     classes : tuple of str, optional
-        The names of classes, if labels are classes. `privatize` and `apply` take them from the domain.
+        The names of classes, if labels are classes. `privatize` and `apply` use the names in the domain.
 
     Raises
     ------
     InvalidInput
-        If the label column is also the id column, or if the id type, the delimiter or the unit cannot be one.
+        If the label column is also the id column, or if the id type, the delimiter or the unit is invalid.
 
     Examples
     --------
@@ -105,7 +107,7 @@ class LabelSource:
         Raises
         ------
         InvalidInput
-            If a file cannot be read, a label is not a finite number, an id is missing, or there are no records.
+            If a file cannot be read, a label is not a finite number, an id is missing, or the input is empty.
         """
         waiting: list[LabelBatch] = []
         rows = size = total = 0
@@ -121,10 +123,10 @@ class LabelSource:
         if waiting:
             yield _joined(waiting)
         if total == 0:
-            raise InvalidInput(f"{self.path} has no records: there is nothing to randomize")
+            raise InvalidInput(f"{self.path} contains no records: there is nothing to randomize")
 
     def files(self) -> list[Path]:
-        """Return the file itself, or the data files of a folder in the order in which they are read.
+        """Return the file itself, or the data files of a folder in reading order.
 
         Returns
         -------
@@ -133,13 +135,13 @@ class LabelSource:
         Raises
         ------
         InvalidInput
-            If there is no such file, or the folder has no data files.
+            If there is no such file, or the folder contains no data files.
         """
         path = Path(self.path)
         if path.is_dir():
             parts = sorted(part for part in path.rglob("*") if part.is_file() and belongs_to(part, path))
             if not parts:
-                raise InvalidInput(f"the folder {path} has no data files: check the path")
+                raise InvalidInput(f"the folder {path} contains no data files: check the path")
             return parts
         if not path.exists():
             raise InvalidInput(f"there is no file {path}: check the path")
@@ -187,7 +189,7 @@ class LabelSource:
 
 
 def belongs_to(file: Path, folder: Path) -> bool:
-    """Return whether a file is read with the files of a folder: it lies below it, and no name on the way begins with "." or "_"."""
+    """Return whether a file is read with a folder: it is below it, and no part of the relative path begins with "." or "_"."""
     return file.is_relative_to(folder) and not any(name[0] in "._" for name in file.relative_to(folder).parts)
 
 
@@ -216,10 +218,10 @@ def estimate_rows(source: LabelSource) -> int | None:
 def _text_id_type(
     batches: Iterator[pa.RecordBatch], name: str, first: int, file: Path, noun: str = "id"
 ) -> tuple[str | None, Iterator[pa.RecordBatch]]:
-    """Return what the ids of a text file are, "int" or "str" (None if it has no rows), and all batches, from the first one on.
+    """Return the type of the ids of a text file, "int" or "str" (None for an empty file), and all batches.
 
-    The first `DECIDING_ROWS` ids decide, and a later id that differs is refused. The first block of the file must not decide: the
-    number of its rows depends on the digits of labels.
+    The first `DECIDING_ROWS` ids decide, and a later id that differs is an error. The first block of the file must not
+    decide, because its number of rows depends on the digits of labels.
     """
     held, seen = [], 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""A sort on disk: rows go in as they come and come out in an order that only their ids decide.
+"""A sort on disk: rows are written in any order and returned in an order that depends only on their ids.
 
 Each row has a key, a function of its id: SplitMix64's bijection of an integer, or the keyed BLAKE2b digest of a text. The
 leading bits of the key choose the row's partition. Later each partition is read back, sorted by key, and searched for equal
@@ -26,12 +26,12 @@ from labeldp.sampling.ids import array_of, text_buffers, unmix
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26
-"""Bytes of ids."""
+"""The size of the ids, in bytes."""
 MAX_PARTITION_BITS = 12
 PART_ROWS = 1 << 12
-"""Before a partition is sorted, it is divided in memory into parts of about this many rows, which stay in the cache."""
+"""Before a partition is sorted, it is divided in memory into parts of about this number of rows, which stay in the cache."""
 BUCKET_ROWS = 4
-"""About the number of rows in each bucket of the sort within a part."""
+"""The approximate number of rows in each bucket of the sort within a part."""
 LONGEST_BUCKET = 64
 """With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
@@ -40,7 +40,7 @@ Starts = NDArray[np.int64]
 
 
 class RepeatedIdError(Exception):
-    """Two rows have one id. `id` is an array of that id; the text does not show it."""
+    """Two rows have the same id. `id` is an array with that id; the message does not show it."""
 
     def __init__(self, repeated: pa.Array) -> None:
         super().__init__("an id is repeated")
@@ -48,7 +48,7 @@ class RepeatedIdError(Exception):
 
 
 class Partition(NamedTuple):
-    """Rows in the order of the message; `skipped` counts those whose ids are known already."""
+    """Rows in the order of the message; `skipped` counts rows with known ids."""
 
     ids: pa.Array
     codes: NDArray[Any]
@@ -56,7 +56,7 @@ class Partition(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows by columns: the two words of their keys, codes, and for text ids the bytes and where each text begins and ends."""
+    """Rows by columns: the two words of their keys, codes, and for text ids the bytes and the offsets of each text."""
 
     low: Keys
     high: NDArray[np.uint32]
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
-    """Return a spill for about `rows` rows, in nameless files in `folder`, which is made if it does not exist."""
+    """Return a spill for about `rows` rows, in unnamed files in `folder`, which is created if it does not exist."""
     folder.mkdir(exist_ok=True)
     bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
     kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
@@ -80,7 +80,7 @@ def spill_rows(rows: int, id_bytes: int, known: int = 0) -> int:
 
 
 class Spill(ABC):
-    """Takes rows, then gives them back by partition. Spills that are compared need the same number of partitions."""
+    """A store of rows that returns them by partition. Spills to be compared need the same number of partitions."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         self.id_type, self.bits = id_type, bits
@@ -96,7 +96,7 @@ class Spill(ABC):
     def partitions(self, known: Spill | None) -> Generator[Partition]:
         """Return all partitions, their rows sorted by key, without rows whose id is in `known`. Raise `RepeatedIdError` for repeated ids.
 
-        Memory is O(rows of a partition). Time is O(rows) in all, since keys are spread evenly.
+        Memory is O(rows of a partition). Time is O(rows), because keys are spread evenly.
         """
         for number in range(1 << self.bits):
             rows = self._sorted(number)
@@ -138,7 +138,7 @@ class Spill(ABC):
 
 
 class IntegerSpill(Spill):
-    """Stores keys and codes. The ids come back by inverting the bijection."""
+    """A store of keys and codes. The ids are recovered by inverting the bijection."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         super().__init__(folder, id_type, bits, code_type)
@@ -147,7 +147,7 @@ class IntegerSpill(Spill):
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
         low = digests.low
         if ids.type != self.id_type:
-            # −1 and 2^64 − 1 have the same 64 bits, so drop the ids that this spill's type cannot hold: none of its rows has them
+            # −1 and 2^64 − 1 have the same 64 bits, so drop the ids outside this spill's type, which its rows cannot have
             upper, negative = low >> np.uint64(63) != 0, digests.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]
@@ -183,7 +183,7 @@ class IntegerSpill(Spill):
 
 
 class TextSpill(Spill):
-    """Stores the 96 bits of the digest, the code and the text."""
+    """A store of the 96 bits of the digest, the code and the text."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         super().__init__(folder, id_type, bits, code_type)
@@ -235,13 +235,13 @@ class TextSpill(Spill):
 
 
 class ReusedMemory:
-    """Arrays whose memory is reused: to get new memory from the operating system takes longer than to fill it."""
+    """Arrays whose memory is reused: getting new memory from the operating system takes longer than filling it."""
 
     def __init__(self) -> None:
         self._held: dict[object, NDArray[np.uint8]] = {}
 
     def array(self, purpose: object, size: int, kind: Any) -> NDArray[Any]:
-        """Return an array with any content, which is overwritten by the next array for that purpose."""
+        """Return an uninitialised array. The next array for the same purpose overwrites it."""
         needed = size * np.dtype(kind).itemsize
         if purpose not in self._held or self._held[purpose].size < needed:
             self._held[purpose] = np.empty(needed + needed // 8, np.uint8)
@@ -249,11 +249,11 @@ class ReusedMemory:
 
 
 class PartitionedColumn:
-    """A column in one nameless file. Batches are written in the order of their partitions.
+    """A column in one unnamed file. Batches are written in the order of their partitions.
 
-    A partition is read back from its slice of every batch. So a column needs one open file, however many partitions it
-    has, and is written sequentially. The operating system removes the file with the process, however that ends. In memory
-    it keeps 8 bytes per batch and partition.
+    A partition is read back from its slice of every batch. So a column needs one open file for any number of
+    partitions, and is written sequentially. The operating system removes the file when the process ends for any reason.
+    In memory it keeps 8 bytes per batch and partition.
     """
 
     def __init__(self, folder: Path, kind: Any) -> None:
@@ -263,7 +263,7 @@ class PartitionedColumn:
         self._batches: list[tuple[int, NDArray[np.int64]]] = []
 
     def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
-        """Write a batch whose partition p is `values[starts[p]:starts[p + 1]]`. Keeps `starts` itself, not a copy."""
+        """Write a batch whose partition p is `values[starts[p]:starts[p + 1]]`. It keeps `starts` itself, not a copy."""
         self._batches.append((self._size, starts))
         self._file.seek(self._size * self.kind.itemsize)
         self._size += values.size
@@ -272,7 +272,7 @@ class PartitionedColumn:
             data = data[self._file.write(data) :]
 
     def read(self, partition: int, memory: ReusedMemory | None = None) -> NDArray[Any]:
-        """Return all values of a partition, in the order of writing. In reused memory they last until the next read."""
+        """Return all values of a partition, in the order of writing. With reused memory they are valid until the next read."""
         pieces = [
             (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
         ]
@@ -302,21 +302,21 @@ def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _part_bits(rows: int) -> int:
-    """Return how many bits of the keys divide a partition into parts of about `PART_ROWS` rows."""
+    """Return the number of key bits that divide a partition into parts of about `PART_ROWS` rows."""
     return max(1, (rows // PART_ROWS).bit_length())
 
 
 def _shifts(same: int, bits: int) -> tuple[np.uint64, np.uint64]:
-    """Return by how many bits a key is shifted left and right to keep the `bits` bits after the `same` leading ones."""
+    """Return the left and right shifts that keep the `bits` bits of a key after the `same` leading ones."""
     return np.uint64(same), np.uint64(64 - bits)
 
 
 def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> tuple[Keys, Order]:
-    """Return evenly spread keys in their order, and that order. They come in parts whose keys agree in their first `same` bits."""
+    """Return evenly spread keys in sorted order, and that order. The input consists of parts whose keys share their first `same` bits."""
     rows = low.size // (starts.size - 1)
     fine = min(64 - same, max(1, (rows // BUCKET_ROWS).bit_length()))
     ordered, order = np.empty_like(low), np.empty(low.size, np.int64)
     if not sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, ordered, order):
-        order = np.lexsort((high, low))  # ids may be chosen so that their keys lie close together
+        order = np.lexsort((high, low))  # an attacker may choose ids whose keys are close together
         ordered = low[order]
     return ordered, order

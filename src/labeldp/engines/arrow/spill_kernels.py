@@ -1,8 +1,9 @@
 """Compiled loops of the spill. They move rows into parts by leading bits of their keys, and sort parts that fit into the cache.
 
-Rows are read in their order and written to the ends of a few hundred parts, since reading them in another order would wait for
-memory at every row. Shifts and places are unsigned 64-bit integers, because numba turns `uint64 + int` into a float and tests
-signed places for negative ones. No loop holds the interpreter's lock, so that reading and writing files can go on.
+Rows are read in their order and appended to a few hundred parts, because reading them in another order would wait for
+memory at every row. Shifts and indices are unsigned 64-bit integers, because numba turns `uint64 + int` into a float
+and checks signed indices for negative values. The loops release the interpreter's lock, so that reading and writing
+files can continue.
 """
 
 from typing import Any
@@ -48,7 +49,7 @@ def part_texts(
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """Do the same for rows with texts `content[ends[i]:ends[i + 1]]`, whose parts have the bytes `text_starts[p]` to `text_starts[p + 1]`.
 
-    In `parted_ends` the first entry is 0, and each row has the place where its text ends.
+    The first entry of `parted_ends` is 0, and then each row has the offset where its text ends.
     """
     for i in range(low.size):
         p = ((low[i] << skipped) >> shift) + _ONE
@@ -76,8 +77,9 @@ def sort_parts(
 ) -> bool:  # pragma: no cover - compiled
     """Sort the rows of each part: `order` gets their indices and `ordered` their `low`. Return whether it was possible.
 
-    A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted by
-    insertion. With a bucket of more than `longest` rows that would take very long, and the result must not be used.
+    A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted
+    by insertion. A bucket of more than `longest` rows would take very long: then it returns False, and the result must
+    not be used.
     """
     shift = np.uint64(64) - fine
     place = np.empty((1 << fine) + 1, np.int64)
@@ -96,7 +98,7 @@ def sort_parts(
             row = np.uint64(place[b])
             place[b] += 1
             ordered[row], order[row] = low[i], i
-        for i in range(first + 1, end):  # a row of a bucket before is never passed, since its key is smaller
+        for i in range(first + 1, end):  # never moves past a row of an earlier bucket, whose key is smaller
             key, row = ordered[i], order[i]
             j = i
             while j > first and (ordered[j - 1] > key or (ordered[j - 1] == key and high[order[j - 1]] > high[row])):

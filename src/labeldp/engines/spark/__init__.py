@@ -1,8 +1,9 @@
 """The engine for a cluster: Apache Spark reads, draws, shuffles and writes. It needs the extra `spark`.
 
-`spark_input` has the passes that a release asks for, and `spark_sums` the pass for exact sums. Tasks of the workers are in `worker` (before the
-shuffle) and `shuffle`. `writing` draws and writes a message, `jobs` runs Spark jobs, `reading` makes frames of files, and
-`session` starts sessions and checks that they encrypt. This module imports nothing of Spark, so that asking for it costs little.
+`spark_input` implements the passes of a release, and `spark_sums` the pass for exact sums. Tasks of the workers are in
+`worker` (before the shuffle) and `shuffle`. `writing` draws and writes a message, `jobs` runs Spark jobs, `frames`
+makes frames from files, and `session` starts sessions and checks that they encrypt. This module does not import Spark,
+so importing it is cheap.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def require_pyspark() -> None:
     """Raise `MissingExtra` unless PySpark is installed and new enough."""
     try:
         found = import_module("pyspark").__version__
-        import_module("pandas")  # which PySpark needs to exchange Arrow data with its workers
+        import_module("pandas")  # PySpark needs it to exchange Arrow data with its workers
     except ImportError as error:
         raise MissingExtra("Spark needs pyspark and pandas: pip install 'labeldp[spark]'") from error
     if tuple(int(part) for part in found.split(".")[:2]) < LEAST_PYSPARK:

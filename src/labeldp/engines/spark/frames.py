@@ -1,8 +1,8 @@
 """Frames from files: the input of the command line (Parquet, ORC, CSV and TSV on any file system of Spark), ids of a message, matching features.
 
-CSV files follow the rules of one machine: no type is guessed, and what is not understood is refused. Spark would make a missing label of
-what it cannot read, and quote it in its logs where it is told to be strict. So all columns are read as text, and the driver
-learns counts only. Columns are selected by index, since Spark does not distinguish the names `Id` and `id`.
+CSV files follow the rules of one machine: types are not guessed, and anything invalid is an error. Spark would turn an
+unreadable label into a missing one, or quote it in its logs in strict mode. So all columns are read as text, and the
+driver gets only counts. Columns are selected by index, because Spark does not distinguish the names `Id` and `id`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
@@ -31,11 +31,11 @@ from labeldp.tables.files import PARQUET_SUFFIXES, require_columns
 
 NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
 INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"
-"""What is a number or an integer on one machine (`tables/csv_text.py`, `engines/batches.py`), as Java writes patterns."""
+"""The patterns of numbers and integers on one machine (`tables/csv_text.py`, `engines/batches.py`), in Java syntax."""
 _MALFORMED = "labeldp malformed"
 FORMATS = dict.fromkeys(PARQUET_SUFFIXES, "parquet") | {".orc": "orc"}
 TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
-"""Folders that mark tables which are more than their Parquet files: some of these contain deleted rows."""
+"""Folders that mark tables with more than Parquet files: some of their files contain deleted rows."""
 _IN_PYTHON = (
     "read it with Spark in Python (spark.read.format(…).load(…), with the format's package and settings) and call "
     "labeldp.spark.privatize or labeldp.spark.apply"
@@ -44,7 +44,7 @@ _SHARES = 1 << 32
 
 
 def column_index(frame: DataFrame, name: str, what: str) -> int:
-    """Return the index of the column with exactly this name. `what` names the frame in errors."""
+    """Return the index of the column with exactly this name. `what` is the name of the frame in errors."""
     names = frame.columns
     if names.count(name) != 1:
         found = "more than one column" if name in names else "no column"
@@ -59,7 +59,7 @@ def arrow_type(frame: DataFrame, name: str, what: str) -> pa.DataType:
         return to_arrow_type(kind)
     except PySparkTypeError:
         raise InvalidInput(
-            f"{what}: the column {name!r} holds {kind.simpleString()}, which no release can use. Convert it first"
+            f"{what}: the column {name!r} contains {kind.simpleString()}, which a release cannot use. Convert it first"
         ) from None
 
 
@@ -74,7 +74,7 @@ def quoted_column(name: str) -> Column:
 
 
 def held_ids(spark: SparkSession, message: Message) -> DataFrame:
-    """Return the ids of a message as one column `id`, read by the workers, who must see the message's folder."""
+    """Return the ids of a message as one column `id`, read by the workers, which must have access to the message's folder."""
     reader = spark.read.options(ignoreMissingFiles=False, ignoreCorruptFiles=False, mergeSchema=False)
     rows = reader.parquet(*(file_pattern(file.path) for file in message.files))
     return by_index(rows).select(F.col("0").alias("id"))  # the id comes first
@@ -92,9 +92,9 @@ def read_text(
     *,
     several: bool,
 ) -> tuple[DataFrame, str]:
-    """Return the columns, labels as numbers and persons as whole numbers if all are written so, and the kind of the ids.
+    """Return the columns, with labels as numbers and persons as integers if all are written as such, and the kind of the ids.
 
-    One more pass over the file checks them.
+    They are checked in one more pass over the file.
 
     A line may end inside quotation marks, so a file is read by one task. The files of a folder (`several`) must have equal header
     lines.
@@ -105,7 +105,7 @@ def read_text(
         "escape": '"',  # a quotation mark is doubled
         "multiLine": True,
         "enforceSchema": not several,
-        "columnPruning": False,  # else a line with too many columns would not be noticed
+        "columnPruning": False,  # otherwise a line with too many columns would go unnoticed
         "columnNameOfCorruptRecord": _MALFORMED,
     }
     _refuse_blanks_after_quotes(spark, place, shown, str(options["sep"]))
@@ -128,7 +128,7 @@ def read_text(
 
 
 def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, separator: str) -> None:
-    """Raise `InvalidInput` for `"r1" ,5`: one machine reads the blank as a part of the id and Spark does not."""
+    """Raise `InvalidInput` for `"r1" ,5`: one machine treats the blank as a part of the id and Spark does not."""
     after = rf'"[ \t]+({re.escape(separator)}|\r?$)'
     with job(spark, 0, None):
         found = spark.read.text(place).where(F.col("value").rlike(after)).count()
@@ -149,11 +149,11 @@ def _checked(
     id_text: Column,
     owner: Column,
 ) -> tuple[str, str]:
-    """Return the kinds of the ids and of persons. Raise `InvalidInput` for lines, labels and ids that one machine would refuse."""
+    """Return the kinds of the ids and of persons. Raise `InvalidInput` for lines, labels and ids that are invalid on one machine."""
     counted = {
         "malformed": quoted_column(_MALFORMED).isNotNull(),
         "not_numbers": not_number,
-        "not_text": id_text.contains("\ufffd"),  # what Spark makes of bytes that are not UTF-8
+        "not_text": id_text.contains("\ufffd"),  # Spark's replacement for bytes that are not UTF-8
         "not_integers": ~_is_integer(id_text),
         "owners_not_integers": ~_is_integer(owner),
     }
@@ -167,11 +167,11 @@ def _checked(
     if found["malformed"]:
         raise InvalidInput(
             f"{shown}: {records['malformed']} {_has(found['malformed'])} more or fewer columns than the header line. A decimal comma splits a number "
-            "in two; what separates the columns is given with --delimiter"
+            "in two; use --delimiter to set the column separator"
         )
     if found["not_numbers"]:
         raise InvalidInput(
-            f"{shown}: the label column {label!r} must hold numbers only, with a point for decimals, and {records['not_numbers']} "
+            f"{shown}: the label column {label!r} must contain only numbers, with a point for decimals, and {records['not_numbers']} "
             f"{_has(found['not_numbers'])} something else"
         )
     if found["not_text"]:
@@ -197,9 +197,9 @@ def read_records(
     delimiter: str | None,
     person: str | None = None,
 ) -> tuple[DataFrame, str | None]:
-    """Return the records at a path or URI, and the kind that their ids get ("int" or "str") if their types do not decide it.
+    """Return the records at a path or URI, and the kind of their ids ("int" or "str") if their types do not determine it.
 
-    The name decides the format, and a folder without a suffix is Parquet.
+    The name determines the format. A folder without a suffix is Parquet.
     """
     here = "://" not in source and is_local(str(spark.sparkContext.master))
     path, pattern = (file_uri(source), file_pattern(source)) if here else (source, source)
@@ -233,7 +233,7 @@ def _is_file(spark: SparkSession, path: str) -> bool:
 
 
 def _status(spark: SparkSession, path: str) -> Any:
-    """Return Hadoop's status of a file or folder; None if there is none."""
+    """Return Hadoop's status of a file or folder, or None if it does not exist."""
     java: Any = spark.sparkContext
     found = java._jvm.org.apache.hadoop.fs.Path(path)  # noqa: SLF001 - the only way to Hadoop's file systems
     files = found.getFileSystem(java._jsc.hadoopConfiguration())  # noqa: SLF001
@@ -242,7 +242,7 @@ def _status(spark: SparkSession, path: str) -> Any:
 
 @contextmanager
 def _readable(source: str) -> Iterator[None]:
-    """Turn Spark's errors into ours, without their texts, which may quote the file."""
+    """Turn Spark's errors into ours, without their messages, which may quote the file."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -257,7 +257,7 @@ def _reason(error: PySparkException | Py4JError) -> str:
     if condition == "PATH_NOT_FOUND":
         return "there is no such file or folder. Spark looked for it on its own file system"
     if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
-        return "it has no data files of that format"
+        return "it contains no data files of that format"
     if "No FileSystem for scheme" in str(error) or "fs.s3a.S3AFileSystem not found" in str(error):
         return (
             "Spark does not know this kind of file system: add its package, for s3a:// with --conf "
@@ -265,7 +265,7 @@ def _reason(error: PySparkException | Py4JError) -> str:
         )
     if isinstance(error, Py4JJavaError):
         condition = str(error.java_exception.getClass().getSimpleName())
-    return f"Spark cannot reach or read it ({condition or type(error).__name__}). Is it whole, of that format, and open to you?"
+    return f"Spark cannot reach or read it ({condition or type(error).__name__}). Is it complete, in that format, and readable for you?"
 
 
 def matching_rows(features: DataFrame, message: Message, id_name: str, rows: int | None) -> DataFrame:
@@ -274,9 +274,9 @@ def matching_rows(features: DataFrame, message: Message, id_name: str, rows: int
     place = column_index(features, id_name, "the frame of features")
     kind = features.schema[place].dataType
     found = "int" if isinstance(kind, IntegralType) else "str" if isinstance(kind, StringType) else kind.simpleString()
-    if found != message.header.id_type:  # Spark would convert one of them, and "007" would be 7
+    if found != message.header.id_type:  # Spark would convert one of them, so "007" would equal 7
         raise InvalidInput(
-            f"the message's ids are {message.header.id_type} and those in {id_name!r} are {found}: they would not be the same "
+            f"the message's ids are {message.header.id_type} and the ids in {id_name!r} are {found}: they would not be the same "
             "records. Convert the column first"
         )
     known = held_ids(features.sparkSession, message)

@@ -1,4 +1,4 @@
-"""Spark jobs: how they run, how progress bars follow them, and how their failures become errors that show no label."""
+"""Spark jobs: running them, tracking their progress, and turning their failures into errors that show no labels."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from labeldp.tables.files import Progress
 
 EVERY_SECONDS = 0.5
 MOST_RESULT_BYTES = 1 << 28
-"""The driver gets at most about this many bytes of results in all, unless that would be fewer than two results for each core."""
+"""The approximate limit on the total size of results at the driver, unless that allows fewer than two results per core."""
 _CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 @contextmanager
 def watched(context: SparkContext, group: str, rows: int, progress: Progress | None) -> Iterator[None]:
-    """During the block, report `rows` rows in all to `progress`, as the tasks of the job group end."""
+    """Report a total of `rows` rows to `progress` during the block, as the tasks of the job group end."""
     if progress is None:
         yield
         return
@@ -53,7 +53,7 @@ def watched(context: SparkContext, group: str, rows: int, progress: Progress | N
             told = done
 
     def watch() -> None:
-        with suppress(Py4JError, OSError):  # Spark is gone, which the job's own error says
+        with suppress(Py4JError, OSError):  # Spark is gone, which the job's own error reports
             while not ended.wait(EVERY_SECONDS):
                 tell(_share_done(tracker, group))
 
@@ -81,11 +81,11 @@ def _share_done(tracker: StatusTracker, group: str) -> float:
 
 
 class InputChanged(Exception):  # noqa: N818 - reads as what it is
-    """A worker read other records than those that were checked."""
+    """A worker read records that differ from the checked ones."""
 
 
 class IdRepeated(Exception):  # noqa: N818
-    """A worker found two records with one id."""
+    """A worker found two records with the same id."""
 
 
 class SparkFailed(OSError):  # noqa: N818
@@ -93,25 +93,26 @@ class SparkFailed(OSError):  # noqa: N818
 
 
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
-    """Return the frame after `task`, which runs on the workers. Raise `PrivacyRefused` if it is too large to travel inside the plan.
+    """Return the frame after `task`, which runs on the workers. Raise `PrivacyRefused` if it is too large to be sent inside the plan.
 
-    PySpark makes a broadcast of a larger one. Its file lies in plain text in temporary folders unless Spark encrypts them.
+    PySpark turns a larger one into a broadcast. Its file is stored in temporary folders, in plain text unless Spark
+    encrypts them.
     """
     run = without_error_texts(task)
     size = len(CloudPickleSerializer().dumps(run))
-    if 2 * size > _broadcast_threshold(frame.sparkSession):  # twice, since PySpark adds the schema and some more
+    if 2 * size > _broadcast_threshold(frame.sparkSession):  # twice, because PySpark adds the schema and other data
         raise PrivacyRefused(
             f"the work for Spark's workers takes {size:,} bytes, so that Spark would write it to disk with the release's "
             "subkeys in it. Raise spark.broadcast.UDFCompressionThreshold, whose default is 1m"
         )
-    with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
+    with warnings.catch_warnings():  # PySpark imports pandas 3 and warns about it, but Arrow batches do not use it
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         return frame.mapInArrow(run, schema)
 
 
 @contextmanager
 def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[None]:
-    """Run one job over `rows` rows during the block. Its failures become ours, and a stopped run stops the job."""
+    """Run one job over `rows` rows during the block. Its failures become our errors, and stopping the run stops the job."""
     context = spark.sparkContext
     group = f"labeldp-{uuid.uuid4()}"
     before: dict[str, str | None] = {}
@@ -121,7 +122,7 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
         with _quiet(), _uncompressed(spark), watched(context, group, rows, progress):
             yield
     except (PySparkException, Py4JError) as error:
-        raise _ours(error) from None  # Spark's texts may show a value; its log has them
+        raise _ours(error) from None  # Spark's messages may show a value; they are in its log
     except BaseException:
         tidy(partial(context.cancelJobGroup, group))
         raise
@@ -135,7 +136,7 @@ def collected(
 ) -> list[dict[str, Any]]:
     """Run a task that returns one encrypted row of `schema` per partition, and return these rows.
 
-    The partitions are so few that their results, of about `result_bytes` each, fit into the driver.
+    The number of partitions is limited so that their results, of about `result_bytes` each, fit into the driver.
     """
     spark = frame.sparkSession
     most = max(2 * spark.sparkContext.defaultParallelism, MOST_RESULT_BYTES // (result_bytes + 128))
@@ -146,7 +147,7 @@ def collected(
 
 @contextmanager
 def nothing_charged() -> Iterator[None]:
-    """Report, for the passes before the charge, that a job that fails has cost nothing."""
+    """Add to errors of passes before the charge that nothing was charged."""
     try:
         yield
     except SparkFailed as error:
@@ -154,14 +155,14 @@ def nothing_charged() -> Iterator[None]:
 
 
 def tidy(step: Callable[[], object]) -> None:
-    """Run a step that undoes something. If Spark is gone there is nothing left to undo, and the first error is the one to show."""
+    """Run a clean-up step. If Spark is gone, there is nothing to clean up, and the first error is the one to show."""
     with suppress(PySparkException, Py4JError, OSError):
         step()
 
 
 @contextmanager
 def without_spark_texts() -> Iterator[None]:
-    """Remove Spark's own errors from the causes of ours, since their texts may show a value."""
+    """Remove Spark's own errors from the causes of ours, because their messages may show a value."""
     try:
         yield
     except LabelDPError as error:
@@ -176,7 +177,7 @@ def without_spark_texts() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep PySpark from printing the texts of errors in expressions, which may show a value."""
+    """Keep PySpark from printing error messages in expressions, which may show a value."""
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     before = [logger.disabled for logger in loggers]
     try:
@@ -190,7 +191,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _uncompressed(spark: SparkSession) -> Iterator[None]:
-    """Keep Spark from compressing what workers read: the event log shows the number of bytes, which would depend on the labels."""
+    """Keep Spark from compressing the input of workers: the event log shows the number of bytes, which would depend on the labels."""
     chosen = spark.conf.get(_CODEC, "none") or "none"
     if chosen == "none":
         yield
@@ -204,7 +205,7 @@ def _uncompressed(spark: SparkSession) -> Iterator[None]:
 
 def _broadcast_threshold(spark: SparkSession) -> int:
     java: Any = spark.sparkContext
-    return int(java._jvm.PythonUtils.getBroadcastThreshold(java._jsc))  # noqa: SLF001 - where PySpark reads it
+    return int(java._jvm.PythonUtils.getBroadcastThreshold(java._jsc))  # noqa: SLF001 - PySpark reads it there
 
 
 def _ours(error: PySparkException | Py4JError) -> Exception:
@@ -220,6 +221,8 @@ def _ours(error: PySparkException | Py4JError) -> Exception:
         )
     if FAILED in text:
         name = text.split(FAILED, 1)[1].split(maxsplit=1)[0]
-        return SparkFailed(f"a task on a worker failed with {name}. Spark's log says where")
+        return SparkFailed(f"a task on a worker failed with {name}. See Spark's log for the location")
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return SparkFailed(f"Spark could not finish a job ({condition or type(error).__name__}). Spark's log says why")
+    return SparkFailed(
+        f"Spark could not finish a job ({condition or type(error).__name__}). See Spark's log for the reason"
+    )

@@ -1,7 +1,8 @@
 """The rows of each person in a Spark frame: one aggregation finds the ranks below which rows are chosen.
 
-Workers compute the words of persons and the ranks of rows, which no label enters, and Spark groups them. The driver gets one limit for
-each person and broadcasts all of them, so that workers choose rows where they read them, and labels are never shuffled.
+Workers compute the words of persons and the ranks of rows, which do not depend on labels, and Spark groups them. The
+driver gets one limit for each person and broadcasts all of them. So workers choose rows where they read them, and
+labels are never shuffled.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from labeldp.sampling.choice import MOST_ENTRIES
 from labeldp.sampling.table import Words
 
 MOST_PERSONS = 1 << 23
-"""More persons than this are refused: their limits would not fit into every worker."""
+"""The maximum number of persons: the limits of more would not fit into every worker."""
 _SIGN = np.uint64(1 << 63)
 _RANKED = "person long, rank long"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Chooses rows on a worker: those whose ranks are below the limit of their person.
+    """A selector of rows on a worker: it chooses rows whose ranks are below the limit of their person.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class Limits:
     limits: Broadcast[tuple[Words, Words, NDArray[np.bool_]]]
 
     def mask(self, ids: pa.Array, persons: pa.Array) -> NDArray[np.bool_]:
-        """Return which records are chosen. A person who was not there when the limits were found has none."""
+        """Return which records are chosen. Records of persons without a limit are not chosen."""
         known, limits, everything = self.limits.value
         words = self.choice.persons(persons)
         places = np.minimum(np.searchsorted(known, words), known.size - 1)
@@ -56,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class RankTask:
-    """A task that returns the word of the person and the rank of each record, as signed numbers that sort as unsigned ones do."""
+    """A task that returns the word of the person and the rank of each record, as signed numbers that sort like the unsigned ones."""
 
     choice: EntryChoice = field(repr=False)
     reader: RecordReader
@@ -70,7 +71,7 @@ class RankTask:
 
 
 def typed_persons(persons: pa.Array) -> pa.Array:
-    """Return persons as int64 or text, as the engine for files reads them."""
+    """Return persons as int64 or text, like the engine for files."""
     return persons.cast(pa.int64() if pa.types.is_integer(persons.type) else pa.large_string())
 
 
@@ -83,7 +84,7 @@ class SparkPersons:
     frame : DataFrame
         The ids and the persons.
     kind : str
-        What the persons are: "int" or "str".
+        The type of the persons: "int" or "str".
     task : RankTask
         Ranks records.
     fingerprinted : callable

@@ -1,7 +1,7 @@
 """Spark sessions: which ones may process a release, how the command line starts one, and how paths are written for them.
 
-A session of the command line is quiet, runs on this machine unless told otherwise, and encrypts on a cluster. What Java and Spark print
-goes to a file, which is kept only if something fails.
+A session of the command line is quiet, runs on this machine by default, and encrypts on a cluster. The output of Java
+and Spark goes to a file, which is kept only if something fails.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ ENCRYPTED = {
     "disks": ("spark.io.encryption.enabled",),
     "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
 }
-"""What must be on: one setting of each row."""
+"""Required settings: one of each row must be on."""
 SCRATCH, ALLOW_UNENCRYPTED = "spark.labeldp.scratch", "spark.labeldp.allowUnencrypted"
-"""Settings of the command line that are labeldp's own, named as Spark names those of its packages."""
+"""labeldp's own settings on the command line, named like the settings of Spark packages."""
 SUBKEYS = "subkeys that undo the noise of this release"
 THIS_MACHINE = "local[*]"
 ENCRYPTION = ("spark.io.encryption.enabled", "spark.network.crypto.enabled", "spark.authenticate")
 MAKES_ITS_SECRET = ("yarn", "k8s://")
-"""The masters under which Spark makes and distributes the secret that encryption needs. Others must be given one."""
+"""The masters under which Spark creates and distributes the secret for encryption. Others must be given one."""
 NO_JAVA = (
     "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu, apt install openjdk-17-jre-headless), or "
     "set JAVA_HOME to the folder of one"
 )
 LAST_SECONDS = 20
-"""How long Java may take to end."""
+"""The time limit for Java to end."""
 _CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|Picked up|[0-9/]+ [0-9:]+ (INFO|WARN)")
 OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
 
 
 def file_uri(path: str | os.PathLike[str]) -> str:
-    """Return the URI under which Spark writes to a path. Hadoop reads it as it is, so nothing in it is percent-encoded."""
+    """Return the URI under which Spark writes to a path. Hadoop does not decode it, so nothing in it is percent-encoded."""
     return f"file:///{Path(path).absolute().as_posix().lstrip('/')}"
 
 
@@ -71,7 +71,7 @@ def check_is_frame(frame: Any) -> None:
     if not isinstance(frame, DataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__name__}"
         raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
-    if isinstance(frame, ClassicFrame) and frame.sparkSession.sparkContext._jsc is None:  # noqa: SLF001 - None once it is stopped
+    if isinstance(frame, ClassicFrame) and frame.sparkSession.sparkContext._jsc is None:  # noqa: SLF001 - None after it was stopped
         raise InvalidInput("the Spark session of this frame was stopped: start one, and read the frame again")
 
 
@@ -85,7 +85,7 @@ def check_frame(frame: Any) -> None:
         )
     if frame.isStreaming:
         raise InvalidInput("this frame is a stream, and a release reads its input twice: save a batch of it first")
-    if not frame._jdf.queryExecution().analyzed().deterministic():  # noqa: SLF001 - Spark says it only there
+    if not frame._jdf.queryExecution().analyzed().deterministic():  # noqa: SLF001 - only available there
         raise InvalidInput(
             "this frame gives other rows each time it is read: something in it is random or depends on the partitioning, such "
             "as rand(), uuid() or monotonically_increasing_id(). Save it first, and read it back"
@@ -93,9 +93,9 @@ def check_frame(frame: Any) -> None:
 
 
 def check_encryption(spark: SparkSession, *, allow_unencrypted: bool, secret: str = SUBKEYS) -> None:
-    """Raise `PrivacyRefused` if a cluster writes or sends a secret in plain text, unless that is allowed. `secret` names what workers get.
+    """Raise `PrivacyRefused` if a cluster writes or sends a secret in plain text, unless that is allowed. `secret` is a name for what workers get.
 
-    Spark may keep what it sends them in temporary folders of driver and executors, where it stays if a process is killed.
+    Spark may keep the data for workers in temporary folders of driver and executors, where they stay if a process is killed.
     """
     context = spark.sparkContext
     if allow_unencrypted or is_local(str(context.master)):
@@ -112,24 +112,24 @@ def check_encryption(spark: SparkSession, *, allow_unencrypted: bool, secret: st
 
 
 def is_on(value: str | None) -> bool:
-    """Return whether Spark reads the text of a setting as true."""
+    """Return whether Spark treats the text of a setting as true."""
     return value is not None and value.strip().lower() == "true"
 
 
 class NotStarted(InvalidInput):
-    """Spark does not start with these settings."""
+    """Spark cannot start with these settings."""
 
 
 @contextmanager
 def running(given: Mapping[str, str], *, kept: Callable[[Path], None]) -> Iterator[SparkSession]:
-    """Run a session during the block. One that this process has already is used as it is, and left running.
+    """Run a session during the block. An existing session of this process is used unchanged and left running.
 
     Parameters
     ----------
     given : mapping
         Settings by their names, which override ours. By default Spark runs on this machine.
     kept : callable
-        Called with the path of Spark's log if the block fails for another reason than bad input.
+        Called with the path of Spark's log if the block fails for a reason other than invalid input.
     """
     if (active := SparkSession.getActiveSession()) is not None:
         if given:
@@ -159,7 +159,7 @@ def running(given: Mapping[str, str], *, kept: Callable[[Path], None]) -> Iterat
 
 
 def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return all settings of a session, those given and ours. None of ours is a secret."""
+    """Return all settings of a session, the given ones and ours. Ours contain no secrets."""
     ours = {"spark.app.name": "labeldp", "spark.ui.showConsoleProgress": "false"}
     if is_local(master):
         ours |= {
@@ -167,10 +167,12 @@ def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, s
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.local.dir": str(folder / "local"),
-            "spark.sql.warehouse.dir": file_uri(folder / "warehouse"),  # Spark makes one where it starts otherwise
+            "spark.sql.warehouse.dir": file_uri(
+                folder / "warehouse"
+            ),  # otherwise Spark creates one in the current folder
         }
     else:
-        # Relative to an executor's own working folder. Others could put code into a folder of /tmp whose name they know.
+        # Relative to an executor's own working folder. Others could put code into a folder with a known name in /tmp.
         ours["spark.executorEnv.NUMBA_CACHE_DIR"] = "labeldp-numba-cache"
     if master.startswith(MAKES_ITS_SECRET):
         ours |= dict.fromkeys(ENCRYPTION, "true")
@@ -180,7 +182,7 @@ def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, s
 def parsed_settings(file: Path | None, texts: Sequence[str]) -> dict[str, str]:
     """Return settings from a file like spark-defaults.conf and from texts such as "spark.driver.memory=8g", which override it.
 
-    Errors show names and no values, which may be secret.
+    Errors show names but no values, which may be secret.
     """
     try:
         lines = [] if file is None else file.read_text().splitlines()
@@ -237,7 +239,7 @@ def _session(master: str, chosen: Mapping[str, str], log: Path) -> Iterator[Spar
 
 @contextmanager
 def _java(conf: SparkConf, log: Path) -> Iterator[None]:
-    """Java while the block runs. Spark's builder would start it too, but let it write to the terminal, and never end it."""
+    """Run Java during the block. Spark's builder would also start it, but would let it write to the terminal and never end it."""
     with log.open("wb") as stream:
         gateway: Any = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
@@ -247,7 +249,7 @@ def _java(conf: SparkConf, log: Path) -> Iterator[None]:
         if gateway.proc is not None:  # it is None if spark-submit started both
             SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
             gateway.shutdown()
-            gateway.proc.stdin.close()  # Java takes it as a sign to end, and removes its temporary files
+            gateway.proc.stdin.close()  # the signal for Java to end and to remove its temporary files
             try:
                 gateway.proc.wait(LAST_SECONDS)
             except TimeoutExpired:
@@ -258,12 +260,12 @@ def _started(conf: SparkConf) -> SparkSession:
     with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
-        session.range(0)  # which reads the settings of SQL
+        session.range(0)  # reads the settings of SQL
         return session
 
 
 def _reason(error: PySparkException | Py4JError, said: str) -> str:
-    """Why Spark did not start: Java's own text, or what it printed. No record was read yet that it could show."""
+    """Return why Spark did not start: Java's own message, or its output. It cannot show a record, because none was read yet."""
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if thrown is not None:
         while (cause := thrown.getCause()) is not None:
@@ -278,7 +280,7 @@ def _reason(error: PySparkException | Py4JError, said: str) -> str:
 
 @contextmanager
 def _without_py4j_logs() -> Iterator[None]:
-    """Py4J prints a traceback where Ctrl-C interrupts it, and whenever Java is gone. Our errors say both."""
+    """Silence Py4J, which prints a traceback on Ctrl-C and whenever Java is gone. Our errors report both."""
 
     def is_ours(record: logging.LogRecord) -> bool:
         return "py4j" not in Path(record.pathname).parts
@@ -295,7 +297,7 @@ def _without_py4j_logs() -> Iterator[None]:
 
 @contextmanager
 def _environment(master: str) -> Iterator[None]:
-    """On this machine, workers run this Python, with its caches, and the name of the machine need not be known."""
+    """Let workers on this machine run this Python, with its caches, without resolving the machine's name."""
     wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if is_local(master) else {}
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)

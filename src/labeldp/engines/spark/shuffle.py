@@ -1,16 +1,17 @@
-"""How records are drawn and go through Spark's shuffle, packed by part, and how each part is sorted and checked for repeated ids.
+"""Drawing records, shuffling them with Spark, packed by part, and sorting each part and checking it for repeated ids.
 
-A row has a sort key and a code. The key is the one that orders the rows of every message: SplitMix64's bijection of an integer
-id, or the keyed BLAKE2b digest of a text, whose other 32 bits and whose text go along. The leading bits of the key choose the
-part to which the row is written. Nothing derived from labels is shuffled, except released codes.
+A row has a sort key and a code. The key is the same that orders the rows of every message: SplitMix64's bijection of an
+integer id, or the keyed BLAKE2b digest of a text, together with its other 32 bits and the text. The leading bits of the
+key determine the part to which the row is written. Nothing derived from labels is shuffled, except released codes.
 
-Next to the records travel notes, rows with codes below zero: the two limbs of the fingerprint and the number of rows that a worker
-has read, and the number that it has sent. They go to their own part after all others. So the driver learns what was drawn
-from the very tasks whose rows were written, however often a task was repeated, and without an accumulator.
+The shuffle also contains notes, rows with codes below zero: the two limbs of the fingerprint and the number of rows
+that a worker has read, and the number that it has sent. They have their own part after all others. So the driver learns
+about the drawn records from exactly the tasks whose rows were written, even if tasks were repeated, and without an
+accumulator.
 
-Spark takes longer to hand a row to a worker, take it back, shuffle it or sort it than a worker takes to draw it. So `PackTask` joins the
-rows of a worker for a part into one value of bytes per column, and `UnpackTask` unpacks and sorts them. A part has about a million
-rows (see `part_bits`), which fit into memory.
+For Spark, sending a row to a worker, receiving it, shuffling it or sorting it takes longer than the draw itself. So
+`PackTask` joins the rows of a worker for a part into one value of bytes per column, and `UnpackTask` unpacks and sorts
+them. A part has about a million rows (see `part_bits`), which fit into memory.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from labeldp.sampling.randomness import Blocks
 
 ROWS_PER_PART = 1 << 20
 TEXT_PER_PART = 1 << 26
-"""Bytes of ids."""
+"""The size of the ids, in bytes."""
 MOST_PART_BITS = 16
 MOST_SHORT_CODES = 1 << 15
 READ_CODES = (-1, -2, -3)
-"""The codes of the notes that a worker makes of what it has read: the first limb, the second limb, the number of rows."""
+"""The codes of a worker's notes about its input: the first limb, the second limb, the number of rows."""
 SENT_CODE = -4
-"""The code of the note with the number of records that a worker has sent: fewer than it has read, if the message contains some."""
+"""The code of the note with the number of records sent: fewer than were read if the message already contains some."""
 NOTE_CODES = (*READ_CODES, SENT_CODE)
 _SIGN = np.uint64(1 << 63)
 _NO_TYPES = FileTypes("", "")
 LEAST_ROWS, MOST_ROWS = 1 << 16, 1 << 20
-"""The numbers of rows that are packed at a time, more where there are more parts."""
+"""The limits on the number of rows packed at a time, which grows with the number of parts."""
 PACKED_ROWS_PER_PART = 64
-"""The rows for each part among them, up to `MOST_ROWS` in all: a value takes some 50 bytes besides its rows."""
+"""The number of rows per part among them, up to `MOST_ROWS` in total: a value takes about 50 bytes in addition to its rows."""
 MOST_BYTES = 1 << 26
 """Fewer rows are packed at a time if they have more bytes."""
 LENGTHS = "lengths"
@@ -60,18 +61,18 @@ SORTED_ROWS = 1 << 16
 
 
 def part_bits(rows: int, id_bytes: int) -> int:
-    """Return how many leading bits of the key choose a part. The result depends on the ids and their number only."""
+    """Return the number of leading key bits that choose a part. It depends only on the ids and their number."""
     wide = max(rows // ROWS_PER_PART, id_bytes // TEXT_PER_PART)
     return min(MOST_PART_BITS, wide.bit_length())
 
 
 def code_type(outputs: int) -> DataType:
-    """Return the smallest of Spark's types for the codes of `outputs` outputs. It has no unsigned ones."""
+    """Return the smallest of Spark's types for the codes of `outputs` outputs. Spark lacks unsigned types."""
     return ShortType() if outputs <= MOST_SHORT_CODES else IntegerType()
 
 
 def row_schema(id_kind: str, outputs: int, *, with_id: bool = False) -> StructType:
-    """Return the columns of a row in the shuffle. Integers come back from their keys, and are sent only if asked for."""
+    """Return the columns of a row in the shuffle. Integers can be recovered from their keys, and are sent only on request."""
     schema = StructType().add("key", "long", nullable=False)
     if id_kind == "str":
         schema.add("high", "integer", nullable=False).add("id", "string")
@@ -89,7 +90,7 @@ def part_numbers(keys: NDArray[np.int64], codes: NDArray[np.integer], bits: int)
 
 
 def sort_keys(digests: IdDigests) -> NDArray[np.int64]:
-    """Return the keys of records as signed numbers, which sort as the unsigned ones do."""
+    """Return the keys of records as signed numbers that sort like the unsigned ones."""
     low = np.ascontiguousarray(digests.low)
     words = mix(low) if digests.kind == "int" else low
     return (words ^ _SIGN).view(np.int64)
@@ -120,9 +121,10 @@ def mask_codes(
 ) -> NDArray[np.int64]:
     """Return the codes of records with these keys, each shifted by a pad modulo the number of outputs.
 
-    In a later batch, a record that the message already contains is drawn too, since it is found by its id only after the draw. If its
-    label has changed, that is a second private label, which is dropped and nobody may see. So its code is shuffled with a pad that is a
-    function of the record and of a key for this run, which only the tasks of this run have.
+    In a later batch, a record that the message already contains is also drawn, because it is only recognised after the
+    draw, by its id. If its label has changed, the draw is a second private label, which is dropped and must stay
+    secret. So its code is shuffled with a pad: a function of the record and of a key that only the tasks of this run
+    have.
     """
     return (codes + _pads(keys, high, outputs, mask_key)) % outputs
 
@@ -149,16 +151,16 @@ def _pads(
 
 @dataclass(frozen=True)
 class DrawTask:
-    """A task that draws every record and notes what it has read. It has the subkeys of this release and not the key.
+    """A task that draws every record and records what it has read. It has the subkeys of this release but not the key.
 
-    The mechanism is public and may be large, so it comes as a broadcast, apart from the subkeys.
+    The mechanism is public and may be large, so it is sent as a broadcast, separately from the subkeys.
 
     Attributes
     ----------
     reader : RecordReader
         Reads the records.
     mechanism : Broadcast of FiniteMechanism
-        What draws.
+        The mechanism.
     domain : Domain
         The bounds, to which labels are clipped.
     randomness : BoundRandomness
@@ -190,7 +192,7 @@ class DrawTask:
             digests, codes = draw_batch(LabelBatch(ids, labels, 0, _NO_TYPES), mechanism, self.domain, self.randomness)
             keys = sort_keys(digests)
             if self.mask_key is not None:
-                high = digests.high if digests.kind == "str" else None  # integers travel without it
+                high = digests.high if digests.kind == "str" else None  # integers do not need it
                 codes = mask_codes(codes, keys, high, mechanism.outputs.size, self.mask_key)
             yield row_batch(self.schema, keys, digests.high, ids, codes)
         yield note_batch(self.schema, (*seen.limbs, seen.rows))
@@ -217,12 +219,12 @@ def packed_schema(row: StructType) -> StructType:
 
 @dataclass(frozen=True)
 class PackTask:
-    """A task that packs the rows for each part, and notes how many records there were.
+    """A task that packs the rows for each part, and records their number.
 
     Attributes
     ----------
     bits : int
-        How many leading bits of a key choose the part.
+        The number of leading key bits that choose the part.
     schema : pyarrow.Schema
         The columns of packed rows.
     """
@@ -249,7 +251,7 @@ class PackTask:
         places: dict[str, NDArray[np.int64]] = {}
         for name in rows.schema.names:
             if name == "id":
-                columns[name], ends = text_buffers(rows.column(name).cast(TEXT).fill_null(""))  # notes have none
+                columns[name], ends = text_buffers(rows.column(name).cast(TEXT).fill_null(""))  # notes lack texts
                 places[name] = ends[bounds]
                 columns[LENGTHS] = np.diff(ends).astype(np.int32)
             else:
@@ -279,7 +281,7 @@ def joined(batches: Batches, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _values(column: NDArray[Any], places: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """Return binary values that begin and end at these places of a column's bytes."""
+    """Return binary values that begin and end at these offsets of a column's bytes."""
     offsets = places.astype(np.int64 if pa.types.is_large_binary(kind) else np.int32)
     content = np.ascontiguousarray(column).view(np.uint8)
     return pa.Array.from_buffers(kind, places.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(content)])
@@ -289,8 +291,8 @@ def _values(column: NDArray[Any], places: NDArray[np.int64], kind: pa.DataType) 
 class UnpackTask:
     """A task that unpacks the rows of a part and sorts them by their keys.
 
-    Records with one id go to one part, so that a wrong id column could make it larger than memory. A part of more than twice as many
-    rows as it should have is searched for repeated ids while it arrives, whenever it has doubled.
+    Records with the same id go to the same part, so a wrong id column could make it larger than memory. A part with
+    more than twice the expected number of rows is searched for repeated ids while it arrives, each time it has doubled.
 
     Attributes
     ----------
@@ -334,7 +336,7 @@ class UnpackTask:
         keys = [self._column(batches, name) for name in ("key", "high") if name in self.schema.names]
         order = np.argsort(keys[0])
         ordered = keys[0][order]
-        # with a chance of 2^-25 in a part, unless ids are repeated
+        # with probability 2^-25 in a part, unless ids are repeated
         if len(keys) > 1 and (ordered[1:] == ordered[:-1]).any():
             order = np.lexsort(keys[::-1])
         return order, keys
@@ -360,14 +362,14 @@ def _content(values: pa.Array) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class OrderTask:
-    """A task that refuses repeated ids in a sorted part, and gives each row its id, code and private label.
+    """A task that raises an error for repeated ids in a sorted part, and gives each row its id, code and private label.
 
     A part has either records or notes. Notes of one kind become one row, whose id is their sum modulo 2^64.
 
     Attributes
     ----------
     mechanism : Broadcast of FiniteMechanism
-        Has the private label of each code.
+        The source of the private label of each code.
     schema : pyarrow.Schema
         The columns of the message.
     mask_key : bytes or None
@@ -413,7 +415,7 @@ class OrderTask:
 
 
 def refuse_repeats(keys: Sequence[NDArray[Any]], last: tuple[object, ...] = ()) -> tuple[object, ...]:
-    """Raise `WorkerError` if two rows of a sorted part have one key, and return the last key.
+    """Raise `WorkerError` if two rows of a sorted part have the same key, and return the last key.
 
     `keys` are the columns of the key, and `last` is the last key of the batch before.
     """

@@ -43,14 +43,14 @@ from labeldp.tables.files import Progress
 
 _REPAIR = "Drop or repair these records first"
 EARLY_ROWS = 1 << 23
-"""In frames of up to this many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""
+"""Up to this number of rows, duplicate ids are found before anything is charged. The driver gets 12 bytes per row for this."""
 _HERE = "the frame"
 
 
 def refuse_faults(
     totals: Mapping[str, int], label: str, domain: Domain, out_of_range: OutOfRange, ids: str | None = None
 ) -> None:
-    """Raise `InvalidInput` if a pass found faults, for the worst reason first. Nothing is charged yet."""
+    """Raise `InvalidInput` if a pass found errors, for the worst one first. Nothing is charged yet."""
     found = defaultdict(str, {name: count_of(count, "record") for name, count in totals.items()})
     bounds = f"{domain.lower:g} to {domain.upper:g}"
     sentences = {
@@ -74,7 +74,7 @@ def refuse_faults(
 
 @dataclass(frozen=True)
 class SparkInput:
-    """A `LabelInput` over a Spark frame. That protocol describes the methods.
+    """A `LabelInput` over a Spark frame. The protocol documents the methods.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class SparkInput:
     label_column, id_column : str
         Their names.
     id_type : {"int", "str"}, optional
-        The kind that the ids get; by default that of the frame.
+        The kind of the ids; by default the kind in the frame.
     unit : str, optional
         The unit of labels that are durations.
     scratch : str, optional
         A folder, on a file system that all machines of the cluster share, where Spark may write the parts of the message.
         By default Spark writes next to the message.
     person_column : str, optional
-        The name of the column of persons, if a person is the unit of privacy.
+        The name of the column of persons, if the unit of privacy is a person.
     """
 
     frame: DataFrame
@@ -103,15 +103,15 @@ class SparkInput:
     person_column: str | None = None
     keeps_order: ClassVar[bool] = False
     least_row_bytes: ClassVar[int] = 1
-    """Ids may repeat their neighbours' bytes, and codes compress: more is not certain."""
+    """A lower bound: ids may repeat their neighbours' bytes, and codes compress."""
 
     def __post_init__(self) -> None:
         check_frame(self.frame)
         for name in (self.label_column, self.id_column, *([] if self.person_column is None else [self.person_column])):
             column_index(self.frame, name, _HERE)
-        if self.id_column.lower() in ("code", "private_label"):  # Spark does not tell Code from code
+        if self.id_column.lower() in ("code", "private_label"):  # Spark does not distinguish Code from code
             raise InvalidInput(
-                f"the id column cannot be called {self.id_column!r}, which the message uses itself: rename it"
+                f"the id column cannot be called {self.id_column!r}, which is the name of another column of the message: rename it"
             )
         check_columns(self.label_column, self.id_column, self.id_type, self.person_column)
 
@@ -167,7 +167,7 @@ class SparkInput:
         progress: Progress | None = None,
     ) -> Scan:
         if not self._rows:
-            raise InvalidInput("the frame has no records: there is nothing to randomize")
+            raise InvalidInput("the frame contains no records: there is nothing to randomize")
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
         with nothing_charged():
             found = self._check(domain, key, grid, progress, repeats)
@@ -187,7 +187,7 @@ class SparkInput:
         )
 
     def count_persons(self) -> NDArray[np.int64] | None:
-        """Return the number of persons by their number of rows, if there is a column of persons. Reads no label."""
+        """Return the number of persons by their number of rows, if there is a column of persons. Labels are not read."""
         found = self._persons(Domain(0, 1), os.urandom(32))
         return None if found is None else found.sizes()
 
@@ -215,7 +215,7 @@ class SparkInput:
         return found.cells
 
     def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
-        assert not job.keep_order, "refused before: a frame has no order"
+        assert not job.keep_order, "rejected earlier: the rows of a frame are unordered"
         randomness = KeyedRandomness(job.key, job.release).bound(job.mechanism.digest_bytes)
         reader, subkeys = self._reader(_limits(scanned)), fingerprint_subkeys(job.key)
         draw = Draw(reader, job.mechanism, job.domain, randomness, subkeys, self._types)
@@ -290,7 +290,7 @@ class SparkInput:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the first pass found. All of it is as private as the labels.
+    """The results of the first pass. They are as sensitive as the labels.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class Found:
     cells : array of int64 or None
         Exact counts per cell, if a grid was given.
     repeated : bool
-        Whether two ids are equal, if the task looked for them.
+        Whether two ids are equal, if the task checked this.
     """
 
     totals: dict[str, int]
@@ -311,7 +311,7 @@ class Found:
 
 
 def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progress | None = None) -> Found:
-    """Run the task over a frame of about `rows` rows. The exact counts go from worker to driver, through no shuffle."""
+    """Run the task over a frame of about `rows` rows. The exact counts go from worker to driver without a shuffle."""
     cells = 0 if task.grid is None else task.grid.count
     results = collected(frame, task, CHECK_SCHEMA, 8 * cells, rows, progress)
     totals = {name: sum(result[name] for result in results) for name in CHECK_COUNTS}
@@ -326,7 +326,7 @@ def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progre
 
 
 def _limits(scanned: Scan) -> Limits | None:
-    """Return what workers choose by, after rows of persons were chosen."""
+    """Return the limits by which workers choose, after rows of persons were chosen."""
     found = None if scanned.selection is None else scanned.selection.limits
     assert (scanned.persons is None) == (found is None), "rows of persons are chosen before they are drawn"
     return found if isinstance(found, Limits) else None

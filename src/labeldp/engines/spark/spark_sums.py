@@ -24,10 +24,10 @@ from labeldp.errors import InvalidInput, described
 from labeldp.formatting import count_of
 
 SUM_COUNTS = ("records", "clipped", "not_whole", "missing_labels", "not_finite")
-"""What is counted in every partition."""
+"""The counts of every partition."""
 SUM_TABLES = ("cells", "signs", "faults")
-"""Tables of two rows of int64: sums and counts of cells, those of signs, and of every public column the records where it is missing or
-cannot be used."""
+"""Tables of two rows of int64: sums and counts of cells, sums and counts of signs, and for every public column the
+numbers of records where it is missing or invalid."""
 SUM_SCHEMA = pa.schema([*((name, pa.int64()) for name in SUM_COUNTS), *((name, pa.binary()) for name in SUM_TABLES)])
 """The row that a task returns, encrypted."""
 _HERE = "the frame"
@@ -36,9 +36,9 @@ _GIVEN = "a key that opens exact sums of labels"
 
 @dataclass(frozen=True)
 class SumTask:
-    """A task that returns one encrypted row per partition. Its size depends on the numbers of cells and columns only: the event log shows it.
+    """A task that returns one encrypted row per partition. The event log shows its size, which depends only on the numbers of cells and columns.
 
-    The first column of a batch holds labels, then come those of cells and those of signs.
+    The first column of a batch contains labels, followed by the columns of cells and the columns of signs.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SumTask:
     signs : int
         The number of columns of signs.
     result_key : bytes
-        The key under which the row goes to the driver. By default a new one.
+        The key that encrypts the row for the driver. By default a new one.
     """
 
     grid: Domain
@@ -82,7 +82,7 @@ class SumTask:
         yield encrypted_row(values, SUM_SCHEMA, self.result_key)
 
     def _labels(self, column: pa.Array) -> tuple[Floats, dict[str, int]]:
-        """Return the labels as float64, and counts. If one is missing or not a number, there are none."""
+        """Return the labels as float64, and counts. The labels are empty if one is missing or not a number."""
         if column.null_count:
             return np.empty(0), {"missing_labels": column.null_count}
         labels = label_numbers(column, self.grid.unit, "the labels")
@@ -94,7 +94,7 @@ class SumTask:
         return labels, found
 
     def _public(self, columns: Sequence[pa.Array]) -> tuple[list[NDArray[np.integer]], Integers]:
-        """Return cells and signs as numbers, and how many of each column are missing or cannot be used."""
+        """Return cells and signs as numbers, and the number of missing and invalid ones in each column."""
         faults = np.zeros(self.shapes["faults"], np.int64)
         faults[0] = [column.null_count for column in columns]
         if faults.any():
@@ -122,16 +122,16 @@ class SumTask:
 
 @dataclass(frozen=True)
 class SparkSums:
-    """A `SumInput` over a Spark frame. That protocol describes the methods.
+    """A `SumInput` over a Spark frame. The protocol documents the methods.
 
     Attributes
     ----------
     frame : DataFrame
-        Where the columns are.
+        The frame with the columns.
     label_column : str
         The name of the label column.
     cells : mapping of str to int or None
-        The columns of cell numbers, and how many cells each has, where that was given.
+        The columns of cell numbers, and the number of cells of each, if given.
     signs : tuple of str
         The columns of signs.
     """
@@ -157,7 +157,7 @@ class SparkSums:
             if not pa.types.is_integer(kind):
                 what = "cell numbers" if name in self.cells else "signs"
                 raise InvalidInput(
-                    f"{_HERE}: the column {name!r} holds {kind}, and {what} are whole numbers of an integer type. Convert it first"
+                    f"{_HERE}: the column {name!r} contains {kind}, and {what} are whole numbers of an integer type. Convert it first"
                 )
         for name, size in self.cells.items():
             if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
@@ -176,7 +176,7 @@ class SparkSums:
         *,
         allow_unencrypted: bool,
     ) -> SparkSums:
-        """Make one from the columns as users name them: one name, several, or for cells the numbers of cells by name."""
+        """Make one from the user's columns: one name, several, or for cells the numbers of cells by name."""
         sizes = cells if isinstance(cells, Mapping) else dict.fromkeys(_names(cells, "cells"))
         return cls(frame, label, sizes, _names(signs, "signs"), allow_unencrypted)
 
@@ -191,7 +191,7 @@ class SparkSums:
             largest = self._select(unknown).agg(*(F.max(str(place)) for place in range(len(unknown))))
             with nothing_charged(), job(self.frame.sparkSession, 0, None):
                 row = largest.collect()[0]
-            # a column without a cell number in it is refused when its records are read
+            # a column without cell numbers raises an error when its records are read
             found = {
                 name: max(-1 if number is None else number, 0) + 1 for name, number in zip(unknown, row, strict=True)
             }
@@ -229,17 +229,17 @@ class SparkSums:
                 raise InvalidInput(f"the column {name!r} is missing in {count_of(missing, 'record')}. {repair}")
             if bad and place < len(sizes):
                 raise InvalidInput(
-                    f"cell numbers in {name!r} must be from 0 to {sizes[place] - 1:,}, the number of cells less one, but those of "
+                    f"cell numbers in {name!r} must be from 0 to {sizes[place] - 1:,}, the number of cells minus one, but the values of "
                     f"{count_of(bad, 'record')} are not. {repair}"
                 )
             if bad:
                 raise InvalidInput(
-                    f"signs must be +1 or −1, but those of {count_of(bad, 'record')} in {name!r} are not. {repair}"
+                    f"signs must be +1 or −1, but the signs of {count_of(bad, 'record')} in {name!r} are not. {repair}"
                 )
 
 
 def _run(frame: DataFrame, task: SumTask) -> tuple[dict[str, int], dict[str, Integers]]:
-    """Return counts and tables of all partitions, added up. They go from worker to driver, through no shuffle."""
+    """Return counts and tables of all partitions, added up. They go from worker to driver without a shuffle."""
     totals = dict.fromkeys(SUM_COUNTS, 0)
     tables = {name: np.zeros(shape, np.int64) for name, shape in task.shapes.items()}
     result_bytes = sum(table.nbytes for table in tables.values())

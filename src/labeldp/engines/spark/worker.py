@@ -1,10 +1,10 @@
-"""What workers do with the records of a partition: read them, check and count them, and return results and errors that show no label.
+"""The work of workers on the records of a partition: read, check and count them, and return results and errors that show no labels.
 
-A frame's rows have no numbers, so faults are counted, and the driver reports the counts. When a task fails, only the name of the
-error leaves the worker. Its text would go into the logs of driver and executor and into the event log, and Arrow's and NumPy's texts
-may show a value. Spark can also be set to show the variables of every function that the exception went through
-(`spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled`), so the error is raised where no variable contains a label, and
-tasks do not show their secrets.
+The rows of a frame are not numbered, so errors are counted, and the driver reports the counts. When a task fails, only
+the name of the error leaves the worker. Its message would go into the logs of driver and executor and into the event
+log, and the messages of Arrow and NumPy may show a value. Spark can also be configured to show the variables of every
+function that the exception passed through (`spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled`), so the error
+is raised where no variable contains a label, and tasks do not show their secrets.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ REPEATED = "labeldp: an id is repeated"
 CHANGED = "labeldp: the input is not the one that was checked"
 FAILED = "labeldp: a task failed with"
 RESULT_DDL = "result binary"
-"""The column in which a task returns one encrypted row to the driver."""
+"""The column that returns one encrypted row from a task to the driver."""
 _NONCE_BYTES = 12
 
 
 class WorkerError(Exception):
-    """A failure on a worker. Its text is one of those above, which the driver turns into its own errors."""
+    """A failure on a worker. Its message is one of the above, which the driver turns into its own errors."""
 
 
 def without_error_texts(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Return the task, with exceptions that contain nothing of the data."""
+    """Return the task with exceptions that contain no data."""
 
     def run(batches: Batches) -> Batches:
         try:
             yield from task(batches)
         except WorkerError as error:
             text = str(error)
-        except Exception as error:  # noqa: BLE001 - of any kind: its text must not get out
+        except Exception as error:  # noqa: BLE001 - of any kind: its message must not get out
             text = f"{FAILED} {type(error).__name__}"
         else:
             return
-        # outside the handlers, so that the first error and the variables round it are not shown with this one
+        # outside the handlers, so that the first error and its variables are not shown with this one
         raise WorkerError(text)
 
     return run
@@ -73,7 +73,7 @@ class Faults(NamedTuple):
 
 
 class Chooser(Protocol):
-    """Chooses records of persons."""
+    """A selector of records of persons."""
 
     def mask(self, ids: pa.Array, persons: pa.Array) -> NDArray[np.bool_]:
         """Return which records are chosen."""
@@ -86,11 +86,11 @@ class RecordReader:
     Attributes
     ----------
     id_kind : {"int", "str"}
-        What the ids become.
+        The type of the resulting ids.
     unit : str or None
         The unit of labels that are durations.
     limits : Limits or None
-        Chooses records of each person; the others are not returned.
+        Selects records of each person; the others are not returned.
     """
 
     id_kind: str
@@ -98,7 +98,7 @@ class RecordReader:
     limits: Chooser | None = None
 
     def read(self, batch: pa.RecordBatch) -> tuple[pa.Array, Floats, Faults]:
-        """Return the ids as int64 or `TEXT`, the labels as float64, and the faults. With faults, both are empty."""
+        """Return the ids as int64 or `TEXT`, the labels as float64, and the errors. If there are errors, both are empty."""
         ids, labels, *persons = batch.columns
         unknown = sum(column.null_count for column in persons)
         faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count, missing_persons=unknown)
@@ -114,7 +114,7 @@ class RecordReader:
         return typed, numbers, faults
 
     def typed_ids(self, ids: pa.Array) -> pa.Array:
-        """Return ids without faults as int64 or `TEXT`."""
+        """Return valid ids as int64 or `TEXT`."""
         return self._ids(ids)[0]
 
     @staticmethod
@@ -141,8 +141,9 @@ def new_result_key() -> bytes:
 def encrypted_row(values: Sequence[Any], schema: pa.Schema, key: bytes) -> pa.RecordBatch:
     """Return one row of `schema` as one encrypted value. Its size should not depend on labels.
 
-    Spark compresses what a task returns, and the event log shows the number of bytes. Plain counts of labels would compress the
-    better the fewer cells they fill; encrypted ones do not compress. Nor do copies in Spark's temporary folders show them.
+    Spark compresses the results of a task, and the event log shows the number of bytes. Plain counts of labels would
+    compress better if they fill fewer cells; encrypted ones do not compress. Copies in Spark's temporary folders do not
+    reveal them either.
     """
     columns = [pa.array([value], kind) for value, kind in zip(values, schema.types, strict=True)]
     return pa.record_batch(
@@ -164,7 +165,7 @@ def decrypted_row(data: bytes, key: bytes, schema: pa.Schema) -> dict[str, Any]:
 
 
 CHECK_COUNTS = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
-"""What is counted in every partition."""
+"""The counts of every partition."""
 
 CHECK_SCHEMA = pa.schema(
     [
@@ -177,7 +178,7 @@ CHECK_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class CheckTask:
-    """A task that returns one encrypted row per partition. Its size depends on the grid and the number of records only: the event log shows it.
+    """A task that returns one encrypted row per partition. The event log shows its size, which depends only on the grid and the number of records.
 
     Attributes
     ----------
@@ -188,11 +189,11 @@ class CheckTask:
     fingerprint : bytes
         The subkeys of the input's fingerprint.
     grid : Domain or None
-        Where to count, if known.
+        The grid for counts, if known.
     repeats : bytes or None
-        A key that was drawn for this check. With it, the digests of all ids go to the driver, which looks for equal ones.
+        A key drawn for this check. With it, the digests of all ids go to the driver, which checks for equal ones.
     result_key : bytes
-        The key under which the row goes to the driver. By default a new one.
+        The key that encrypts the row for the driver. By default a new one.
     """
 
     reader: RecordReader
@@ -230,7 +231,7 @@ class CheckTask:
 
 
 def text_bytes(ids: pa.Array) -> int:
-    """Return the bytes of text in ids; integers have none. The result depends on the ids alone, not on how a partition was cut into batches."""
+    """Return the number of bytes of text in ids, 0 for integers. It depends only on the ids, not on the batches of a partition."""
     if pa.types.is_integer(ids.type):
         return 0
     _, ends = text_buffers(ids)

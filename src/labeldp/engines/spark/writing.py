@@ -1,9 +1,9 @@
-"""The pass that draws and writes a message: draw, shuffle each row to its part, sort, look for repeated ids, write Parquet.
+"""The pass that draws and writes a message: draw, shuffle each row to its part, sort, check for repeated ids, write Parquet.
 
     frame ─► draw ─► (without held ids) ─► pack by the key's leading bits ─► shuffle ─► sort by key ─► ids and labels ─► Parquet
 
-Labels are drawn before the shuffle, so that its files contain only what is released. The parts that Spark's committer left are moved into
-the message's folder, or fetched from another file system.
+Labels are drawn before the shuffle, so that its files contain only released values. The parts from Spark's committer
+are moved into the message's folder, or fetched from another file system.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Scratch:
     uri : str or None
         A folder that all machines can write to, if they cannot write to the working folder.
     name : str
-        The name of the new folder there. Others should not be able to guess it.
+        The name of the new folder there. It should be hard to guess.
     """
 
     def __init__(self, spark: SparkSession, work: Path, uri: str | None, name: str) -> None:
@@ -76,18 +76,18 @@ class Scratch:
         self.place = f"{self._own}/parts"
 
     def make(self) -> None:
-        """Make a new folder for Spark's folder, which others can neither read nor write where the file system has permissions."""
+        """Make a new parent for Spark's folder. If the file system has permissions, others can neither read nor write it."""
         files, path = self._at(self._own)
         if not files.mkdirs(path, self._java.org.apache.hadoop.fs.permission.FsPermission("700")):
             raise SparkFailed(f"cannot make {self._own}")
 
     def remove(self) -> None:
-        """Remove both, which a killed run may have left."""
+        """Remove both folders, which a killed run may have left."""
         files, path = self._at(self._own)
         files.delete(path, True)
 
     def files(self) -> dict[int, Path]:
-        """Return the committed files by the number of their partition, on a disk of this machine."""
+        """Return the committed files by partition number, on a disk of this machine."""
         files, path = self._at(self.place)
         names = sorted(status.getPath().getName() for status in files.listStatus(path))
         parts = [(int(match[1]), name) for name in names if (match := _PART.fullmatch(name))]
@@ -110,7 +110,7 @@ class Scratch:
 
 
 def check_scratch(spark: SparkSession, uri: str) -> None:
-    """Raise `InvalidInput` if the driver cannot write to a scratch folder. What it writes is removed."""
+    """Raise `InvalidInput` if the driver cannot write to a scratch folder. The test file is removed."""
     probe = Scratch(spark, Path(), uri, f"labeldp-{uuid.uuid4()}")
     try:
         probe.make()
@@ -125,7 +125,7 @@ def check_scratch(spark: SparkSession, uri: str) -> None:
 def place_parts(files: dict[int, Path], labels: Path) -> int:
     """Move the parts, in the order of their partitions, into the folder of a batch, and return their number of rows.
 
-    Partitions without rows leave no part.
+    Partitions without rows do not become parts.
     """
     labels.mkdir()
     total = part = 0
@@ -139,14 +139,14 @@ def place_parts(files: dict[int, Path], labels: Path) -> int:
 
 @dataclass(frozen=True)
 class Draw:
-    """What the workers need to draw the records of a release.
+    """The data that workers need to draw the records of a release.
 
     Attributes
     ----------
     reader : RecordReader
         Reads the records.
     mechanism : FiniteMechanism
-        What draws.
+        The mechanism.
     domain : Domain
         The bounds.
     randomness : BoundRandomness
@@ -173,7 +173,7 @@ def packed_rows(
     held: DataFrame | None = None,
     mask_key: bytes | None = None,
 ) -> DataFrame:
-    """Return what goes through the shuffle, lazily and in the frame's partitions, without records whose ids are held."""
+    """Return the rows for the shuffle, lazily and in the frame's partitions, without records whose ids are held."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
     schema = shuffle.row_schema(kind, outputs, with_id=held is not None)
     arrow = _arrow(spark, schema)
@@ -212,7 +212,7 @@ def write_records(
 ) -> int:
     """Draw the records of a frame into the parts of a batch, and return the number of rows.
 
-    Raises `InputChanged` if the frame gave other records than those that were scanned, and then no part is at `labels`.
+    Raise `InputChanged` if the records of the frame differ from the scan. Then `labels` contains no parts.
     """
     spark = frame.sparkSession
     bits = shuffle.part_bits(scanned.drawn, scanned.id_bytes)
@@ -234,13 +234,13 @@ def write_records(
 
 
 def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> int:
-    """Remove the part of notes from the files, and return how many rows were sent.
+    """Remove the part of notes from the files, and return the number of rows sent.
 
-    Raise `InputChanged` if the workers whose rows were written have read anything else than what was scanned.
+    Raise `InputChanged` if the workers whose rows were written read anything that differs from the scan.
     """
     if number not in files:
         if files and not any(pq.read_metadata(file).num_rows for file in files.values()):
-            raise InputChanged  # no worker had anything to read
+            raise InputChanged  # the workers had nothing to read
         raise SparkFailed(
             f"the workers did not write to {scratch.place}, or the driver cannot see it. Give scratch "
             f"(--conf {SCRATCH}=URI), a folder on a file system that all machines share"

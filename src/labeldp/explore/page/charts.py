@@ -1,4 +1,4 @@
-"""The charts, with Altair: plain figures in, a chart out. Colours are those of the library's pictures, legible on light and dark.
+"""The charts, with Altair, from plain figures. They use the colours of the library's pictures, legible on light and dark.
 
 Data are tables of pandas: Altair would check every number of a list against its schema, which takes seconds.
 """
@@ -43,7 +43,7 @@ OPEN, MEAN = "no privacy", "the mean for all"
 
 
 def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, name: str) -> Picture:
-    """The predicted figure ("r2" or "rmse") of models against ε. The current ε is marked, with a point for the mechanism of this name."""
+    """Return the predicted figure ("r2" or "rmse") of models against ε. The current ε is marked, with a point for the mechanism of this name."""
     lines = {AUTO: "labels", BINS: "paper", SUMS: "sums"}
     same = {OPEN: advice.not_private, MEAN: advice.mean_only}
     rows = [
@@ -72,7 +72,7 @@ def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, na
 
 
 def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, name: str) -> Picture:
-    """Outputs over the distribution of the labels: the taller a line, the more often it is reported."""
+    """Return a chart of outputs over the distribution of the labels. Taller lines are reported more often."""
     density = _density(labels)
     area = (
         alt.Chart(density)
@@ -105,7 +105,7 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
 
 
 def reports_chart(first: Reported, second: Reported | None, name: str) -> Picture:
-    """How often one label, or two, are reported as each output. The first is in the colour of the mechanism of this name."""
+    """Return a chart of the frequency of each output for one label or two. The first has the colour of the named mechanism."""
     both = [first] if second is None else [first, second]
     names = [f"label {each.label:g}" for each in both]
     own = _colour(name)
@@ -128,7 +128,7 @@ def reports_chart(first: Reported, second: Reported | None, name: str) -> Pictur
 
 
 def channel_chart(table: Channel) -> Picture:
-    """The channel as a heat map: a column for the labels of a cell, a row for each report, however far apart reports lie."""
+    """Return the channel as a heat map: a column for the labels of a cell, a row for each report, however far apart reports lie."""
     names = [f"{value:.4g}" for value in table.reports.tolist()]
     cell, row = np.nonzero(table.shares > 0)
     edges, reports = table.label_edges, np.asarray(names)[row]
@@ -171,7 +171,7 @@ def channel_chart(table: Channel) -> Picture:
 
 
 def comparison_chart(points: Sequence[Comparison], figure: str, title: str, epsilon: float) -> Picture:
-    """One figure of several mechanisms against ε, on logarithmic scales, with the current ε marked."""
+    """Return one figure of several mechanisms against ε, on logarithmic scales, with the current ε marked."""
     names = list(dict.fromkeys(point.mechanism for point in points))
     rows = [
         {"mechanism": point.mechanism, "ε": point.epsilon, "value": value}
@@ -191,7 +191,7 @@ def comparison_chart(points: Sequence[Comparison], figure: str, title: str, epsi
 
 
 def prior_chart(assumed: Prior, drawn: Prior) -> Picture:
-    """The assumed distribution, and a private prior that a release could have drawn."""
+    """Return the assumed distribution, and a private prior that a release could have drawn."""
     names = ["assumed", "private prior (simulated)"]
     colour = alt.Color("which:N", scale=alt.Scale(domain=names, range=[PRIOR, plots.CURVES[0]]), legend=_legend())
     both = [_density(each) for each in (assumed, drawn)]
@@ -210,14 +210,14 @@ def prior_chart(assumed: Prior, drawn: Prior) -> Picture:
 
 
 def _density(prior: Prior) -> pd.DataFrame:
-    """Densities at the values of a distribution; those of a fine one are summed over even cells."""
+    """Return densities at the values of a distribution; a fine distribution is summed over even cells."""
     values, masses = grouped(prior.values, prior.masses, MOST_DENSITIES)
     widths = np.gradient(values) if values.size > 1 else np.ones(1)
     return pd.DataFrame({"label": values, "density": masses / widths})
 
 
 def _density_scale(*densities: pd.DataFrame) -> alt.Scale:
-    """A scale on which a mass at an end does not hide the rest."""
+    """Return a scale on which a mass at an end does not hide the rest."""
     return alt.Scale(domain=[0, 1.6 * max(float(each["density"].quantile(0.98)) for each in densities) or 1.0])
 
 
@@ -235,7 +235,7 @@ def _epsilon_mark(epsilon: float) -> tuple[alt.Chart, alt.Chart]:
 
 
 def _log_ticks(values: list[float]) -> list[float]:
-    """A few round numbers over the range of the values, for a logarithmic axis."""
+    """Return a few round numbers over the range of the values, for a logarithmic axis."""
     if not values:
         return []
     low, high = math.log10(min(values)), math.log10(max(values))

@@ -45,7 +45,7 @@ COMPARED_FIGURES = {
 
 
 def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001 - all sections are called alike
-    """The advisor's curve with the current ε marked, what this ε risks, and, apart from it, the recommended ε."""
+    """Show the advisor's curve with the current ε marked, the risk at this ε and, separately, the recommended ε."""
     now, advice = headline(question), curve(question)
     shown = st.radio("Show", ("R²", "RMSE"), horizontal=True, label_visibility="collapsed", key="figure")
     _chart(charts.outlook_chart(advice, now, question.epsilon, "r2" if shown == "R²" else "rmse", question.mechanism))
@@ -65,7 +65,7 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
 
 
 def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """Bins and outputs over the distribution."""
+    """Show bins and outputs over the distribution."""
     found = designed(question)
     labels = question.merged
     chances = labels.masses @ found.mechanism.matrix(labels.values)
@@ -86,7 +86,7 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 
 def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """What a label of the user's choice is reported as."""
+    """Show the outputs for a label of the user's choice."""
     found, domain = designed(question), question.domain
     step = 1.0 if question.whole else float(f"{(domain.upper - domain.lower) / 400:.1g}")
     start = min(max(round(question.labels.mean / step) * step, domain.lower), domain.upper)
@@ -113,7 +113,7 @@ def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG0
 
 
 def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """The channel as a heat map."""
+    """Show the channel as a heat map."""
     found, domain = designed(question), question.domain
     table = channel(found.mechanism, question.merged, (domain.lower, domain.upper))
     _chart(charts.channel_chart(table))
@@ -126,7 +126,7 @@ def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
 
 
 def comparison(question: Question, names: tuple[str, ...]) -> None:
-    """Error, bias and variance of several mechanisms against ε."""
+    """Show error, bias and variance of several mechanisms against ε."""
     if not names:
         st.info("Choose mechanisms to compare on the left.")
         return
@@ -161,7 +161,7 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
 
 
 def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """What the private prior of a release may look like."""
+    """Show an example of a release's private prior."""
     why = why_none(question)
     if why is not None:
         st.info(as_text(why))
@@ -191,14 +191,14 @@ def _next_draw() -> None:
 
 
 def _costs(question: Question, found: Designed) -> None:
-    """How ε is divided, and the error of a label."""
+    """Show the split of ε, and the error of a label."""
     whose = "as received" if question.mechanism == RECEIVED else "if labels are distributed like this"
     parts = (
         f"ε = {found.epsilon_prior:.4g} for the private prior + {found.epsilon_labels:.4g} for the labels"
         if found.epsilon_prior
         else f"all of ε = {found.epsilon_labels:.4g} for the labels"
     )
-    bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "has no bias"
+    bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "is unbiased"
     _say(
         f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
         f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
@@ -228,7 +228,7 @@ def _chart(chart: charts.Picture) -> None:
 
 
 def take_away(question: Question, names: tuple[str, ...]) -> None:
-    """The last section."""
+    """Show the last section."""
     if question.mechanism == RECEIVED:
         st.info(
             "A received mechanism is not made again by a command. Choose a mechanism on the left for the command and the Python call."

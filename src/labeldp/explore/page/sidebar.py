@@ -80,7 +80,7 @@ def controls(preset: str | None) -> tuple[Question, tuple[str, ...], str | None]
 
 
 def _file(preset: str | None) -> tuple[Known | None, str | None]:
-    """The file that the distribution comes from, if any, and what is wrong with the last one."""
+    """Return the file that the distribution comes from, if any, and what is wrong with the last one."""
     source = st.radio(
         "The distribution of the labels comes from",
         (SHAPE, FILE),
@@ -113,7 +113,7 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
     if kept is not None:
         cost = "" if kept.public else f", estimated from labels at ε = {kept.prior.epsilon:.4g}"
         if kept.uniform:
-            cost = ", taken as uniform, since the file has no distribution"
+            cost = ", assumed to be uniform, because the file does not contain a distribution"
         st.caption(as_text(f"{kept.name}: {len(kept.prior):,} values, mean {kept.prior.mean:.4g}{cost}"))
     return kept, problem
 
@@ -145,7 +145,7 @@ def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:
 
 
 def _shape(lower: float, upper: float) -> str:
-    """A shape in words, from sliders whose ranges follow the bounds."""
+    """Return a shape in words, from sliders whose ranges follow the bounds."""
     fitting = [name for name, shape in SHAPES.items() if upper > 0 or not shape.positive_mean]
     name = st.selectbox("Shape", fitting, fitting.index("log-normal") if "log-normal" in fitting else 0)
     width, texts = upper - lower, []
@@ -164,7 +164,7 @@ def _shape(lower: float, upper: float) -> str:
 
 
 def _public(known: Known | None) -> bool:
-    """Whether a release takes the distribution as public."""
+    """Return whether a release takes the distribution as public."""
     free = known is None or known.public
     public = st.toggle(
         "This distribution is public knowledge",

@@ -61,7 +61,7 @@ def estimator(
     *,
     fitted: Iterable[str] = (),
 ) -> StoredType:
-    """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
+    """Return the entry of an estimator: its parameters and fitted attributes, and no other attribute.
 
     `attributes` has the types of attributes that prediction uses, `fitted` the other attributes that fitting sets, and
     `check` looks at the whole.
@@ -116,7 +116,7 @@ def _check_function(transformer: Any) -> None:
 
 
 def _boosting(kind: type) -> StoredType:
-    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
+    """Return a `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
 
     The step selects columns and calls functions, so it is made again from the list of categorical columns.
     """
@@ -141,9 +141,9 @@ def _boosting(kind: type) -> StoredType:
 
 
 def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransformer:
-    """The first step of a fitted `HistGradientBoostingRegressor`, as scikit-learn makes it.
+    """Return the first step of a fitted `HistGradientBoostingRegressor`, as scikit-learn makes it.
 
-    It must give as many columns as the trees expect, because nothing checks that later.
+    It must return the number of columns that the trees expect, because this is not checked later.
     """
     columns = is_a(categorical, np.ndarray, what="is_categorical_").size
     if categorical.dtype != np.bool_ or categorical.shape != (columns,) or not categorical.any():
@@ -173,7 +173,7 @@ def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransforme
 
 
 def _is_fitted(model: Any, *names: str) -> bool:
-    """Whether a model has these attributes; some without the others are refused."""
+    """Return whether a model has these attributes; some without the others are refused."""
     there = [hasattr(model, name) for name in names]
     if any(there) and not all(there):
         raise InvalidInput(f"the attribute {names[there.index(False)]} is missing")
@@ -253,7 +253,7 @@ def _check_classifier(model: Any) -> None:
 
 
 def _loss(kind: type) -> StoredType:
-    """A loss of scikit-learn. Its compiled part is created again and not stored."""
+    """Return a loss of scikit-learn. Its compiled part is created again and not stored."""
 
     def build(state: State) -> Any:
         (constant,) = exactly(state, "constant_hessian")
@@ -265,7 +265,7 @@ def _loss(kind: type) -> StoredType:
 
 
 def _tweedie(kind: type) -> StoredType:
-    """A loss of scikit-learn for one power."""
+    """Return a loss of scikit-learn for one power."""
 
     def build(state: State) -> Any:
         (power,) = exactly(state, "power")

@@ -51,7 +51,7 @@ CATEGORIES = "pandas_categorical:"
 
 
 def checked_text(text: str) -> str:
-    """The text of a model, checked and without what predictions do not need; `InvalidInput` if LightGBM could not have written it."""
+    """Return the text of a model, checked and without what predictions do not need; `InvalidInput` if LightGBM could not have written it."""
     blocks = [block.strip("\n").split("\n") for block in re.split(r"\n{2,}", text)]
     header = _header(blocks[0])
     columns = int(header["max_feature_idx"]) + 1
@@ -64,7 +64,7 @@ def checked_text(text: str) -> str:
         _check_tree(_pairs(block[1:]), columns)
         kept += [*block, "", ""]
     else:
-        raise InvalidInput("the text of the trees has no end")
+        raise InvalidInput("the text of the trees is incomplete")
     categories = [block[0] for block in blocks if block[0].startswith(CATEGORIES)]
     if len(categories) != 1:
         raise InvalidInput("the text of the trees does not list the categories once")
@@ -73,7 +73,7 @@ def checked_text(text: str) -> str:
 
 def _header(lines: list[str]) -> dict[str, str]:
     if lines[0] != "tree":
-        raise InvalidInput("the text of the trees has no header")
+        raise InvalidInput("the text of the trees lacks a header")
     found = {name: value for name, value in _pairs(lines[1:]).items() if name in HEADER}
     for name, value in found.items():
         if not re.fullmatch(HEADER[name], value):
@@ -87,7 +87,7 @@ def _header(lines: list[str]) -> dict[str, str]:
 
 
 def _pairs(lines: list[str]) -> dict[str, str]:
-    """Lines of names and values. Each name must occur once."""
+    """Return lines of names and values. Each name must occur once."""
     found = dict(line.partition("=")[::2] for line in lines)
     if len(found) != len(lines):
         raise InvalidInput("a line of the trees occurs twice")
@@ -155,7 +155,7 @@ def _whole(text: str, count: int) -> NDArray[np.int64]:
 
 
 def _categories(line: str) -> str:
-    """The categories of columns of pandas, written again: None, or a list of values for each column."""
+    """Return the categories of columns of pandas, written again: None, or a list of values for each column."""
     found = json.loads(line.removeprefix(CATEGORIES))
     lists = [] if found is None else is_a(found, list, what="the categories")
     plain = all(

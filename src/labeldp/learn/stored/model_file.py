@@ -1,7 +1,7 @@
 """The file of a model: its arrays as safetensors, and its structure as JSON in one more array.
 
-A value without a JSON form is an object with one key, which names the form in which it is to be read. Loading builds only types that
-have an entry (`codec`, `estimators`, `trees`) or that skops may build (`skops_file`).
+A value without a JSON form is an object with one key, the name of its format. Loading builds only types that have an
+entry (`codec`, `estimators`, `trees`) or that skops may build (`skops_file`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Writer:
         self.arrays: Arrays = {}
 
     def write(self, value: Any, place: str) -> Any:
-        """The JSON of a value. `place` says where in the model it is, for errors."""
+        """Return the JSON of a value. `place` is its location in the model, for errors."""
         if _is_plain(value):
             return value
         if type(value) is list:
@@ -97,7 +97,7 @@ class Reader:
         self.arrays = dict(arrays)
 
     def read(self, part: Any) -> Any:
-        """The value that the JSON represents."""
+        """Return the value that the JSON represents."""
         if _is_plain(part):
             return part
         if isinstance(part, list):
@@ -117,10 +117,10 @@ class Reader:
         return {name: self.read(item) for name, item in is_a(items, dict, what="what a dict holds").items()}
 
     def _array(self, name: Any) -> NDArray[Any]:
-        """The array of that name. Each is taken once, so that a model is no larger than its file."""
+        """Return the array of that name. Each is used once, so that a model is not larger than its file."""
         array = self.arrays.pop(is_a(name, str, what="the name of an array"), None)
         if array is None:
-            raise InvalidInput(f"there is no array {name!r:.60}, or two parts of the model refer to it")
+            raise InvalidInput(f"the array {name!r:.60} is missing, or two parts of the model refer to it")
         return np.array(array)
 
     def _number(self, name: Any) -> Any:
@@ -188,7 +188,7 @@ STRUCTURE = "structure"
 
 
 def to_bytes(model: Any) -> bytes:
-    """The content of the file; `NotStorable` if the model holds something that only a pickle could hold."""
+    """Return the content of the file; `NotStorable` if the model holds something that only a pickle could hold."""
     if not _predicts(model):
         raise NotStorable(f"a {type(model).__name__} is not a regressor")
     writer = Writer()
@@ -203,7 +203,7 @@ def to_bytes(model: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
-    """The model of a file; `InvalidInput` if the file is damaged or holds anything that is not on our list."""
+    """Return the model of a file; `InvalidInput` if the file is damaged or holds anything that is not on our list."""
     try:
         arrays = load(data)
         structure = json.loads(arrays.pop(STRUCTURE).tobytes())
@@ -232,7 +232,7 @@ def from_bytes(data: bytes) -> Any:
 
 
 def _predicts(model: Any) -> bool:
-    """Whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
+    """Return whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
     if isinstance(model, (SumsModel, ClassRates, LabelDPClassifier)):
         return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

@@ -65,12 +65,12 @@ TRUSTED = {
 
 
 def is_of_scikit_learn(value: object) -> bool:
-    """Whether a value is an estimator of scikit-learn itself."""
+    """Return whether a value is an estimator of scikit-learn itself."""
     return isinstance(value, BaseEstimator) and type(value).__module__.startswith("sklearn.")
 
 
 def to_skops(model: Any, place: str) -> bytes:
-    """The estimator as a file of skops; `NotStorable` if it could not be loaded again."""
+    """Return the estimator as a file of skops; `NotStorable` if it could not be loaded again."""
     import skops.io
 
     try:
@@ -82,7 +82,7 @@ def to_skops(model: Any, place: str) -> bytes:
 
 
 def from_skops(data: bytes) -> Any:
-    """The estimator of a file of skops, if all of it is trusted."""
+    """Return the estimator of a file of skops, if all of it is trusted."""
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
 
@@ -96,7 +96,7 @@ def from_skops(data: bytes) -> Any:
         raise InvalidInput(f"the model holds types that are not trusted: {error}") from error
     except InvalidInput:
         raise
-    except Exception as error:  # whatever a damaged file makes zipfile, NumPy or skops say
+    except Exception as error:  # zipfile, NumPy and skops may raise anything for a damaged file
         raise InvalidInput(f"the model is damaged: {error}") from error
     return model
 
@@ -116,7 +116,7 @@ def _check_node(node: dict[str, Any]) -> None:
 
 
 def _is_listed(module: str, name: str) -> bool:
-    """Whether estimators of that type may be in a model."""
+    """Return whether estimators of that type may be in a model."""
     path = module.split(".")
     return path[0] == "sklearn" and len(path) > 1 and path[1] in PACKAGES and name not in COMPILED
 
@@ -164,13 +164,13 @@ def check_archive(data: bytes, check_node: Callable[[Node], None]) -> None:
         )
         names = _arrays(schema)
         if sorted(member.filename for member in members) != sorted([INDEX, *names]):
-            raise InvalidInput("the files of the archive are not those that its index names")
+            raise InvalidInput("the files of the archive do not match its index")
         for name in names:
             _check_array(archive.read(name))
 
 
 def _nodes(part: Any) -> Iterator[Node]:
-    """Every node of a schema, at any depth."""
+    """Yield every node of a schema, at any depth."""
     waiting = [part]
     while waiting:
         part = waiting.pop()
@@ -183,17 +183,17 @@ def _nodes(part: Any) -> Iterator[Node]:
 
 
 def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
-    """Refuse an index in which one id represents two values.
+    """Raise `InvalidInput` if one id represents two values in an index.
 
-    skops takes a node whose id it has seen for the first node with that id, and does not look at what else is written there.
-    Files that it wrote have the whole value at each place. If all do, what is written is what is read. Otherwise a short index
-    can represent a model of any size, and a node can come from an unexpected part of the file.
+    If skops has seen the id of a node, it uses the first node with that id and ignores the rest of the new one. Files
+    written by skops contain the whole value at each occurrence. If that holds everywhere, the model equals the file.
+    Otherwise a short index can represent a model of any size, and a node can come from an unexpected part of the file.
     """
     forms: dict[Any, int] = {}
     known: dict[int, int] = {}
 
     def form(part: Any) -> int:
-        """A number for the value that is written here. Equal values have the same number, also with different ids and files."""
+        """Return a number for the value that is written here. Equal values have the same number, also with different ids and files."""
         if isinstance(part, dict):
             file = part.get("file")
             values = {**part, "file": digests.get(file)} if isinstance(file, str) else part
@@ -213,7 +213,7 @@ def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
 
 
 def _arrays(schema: Node) -> list[str]:
-    """The files that the index names. skops reads a file once for each id that has it."""
+    """Return the files that the index names. skops reads a file once for each id that has it."""
     owners: dict[str, Any] = {}
     for node in _nodes(schema):
         if node.get("__loader__") == "NdArrayNode" and node.get("type") == "numpy":
@@ -254,7 +254,7 @@ def check_built(model: Any) -> None:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Every object within a model, the model first."""
+    """Yield every object within a model, the model first."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:

@@ -57,7 +57,7 @@ def check_boosting(model: Any) -> None:
 
 
 def _categorical(model: Any, columns: int) -> int:
-    """The number of categorical columns. Their encoder puts them before all others."""
+    """Return the number of categorical columns. Their encoder puts them before all others."""
     mapper, given = model._bin_mapper, model.is_categorical_  # noqa: SLF001
     count = 0
     if given is not None:
@@ -78,10 +78,10 @@ def _categorical(model: Any, columns: int) -> int:
 def check_nodes(nodes: Any, columns: int, categorical: int = 0, bitsets: int = 0) -> None:
     """Raise `InvalidInput` unless the nodes are a binary tree, numbered from the root, on this number of columns.
 
-    The first `categorical` columns may be split by sets of categories, of which the tree has `bitsets`.
+    The first `categorical` columns may be split by sets of categories. The tree has `bitsets` such sets.
     """
     if not isinstance(nodes, np.ndarray) or nodes.dtype != TREE_NODES or nodes.ndim != 1 or not nodes.size:
-        raise InvalidInput("a tree has no nodes")
+        raise InvalidInput("a tree lacks nodes")
     places = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[places]
     by_set = inner["is_categorical"] != 0
@@ -126,7 +126,7 @@ def check_children(left: NDArray[np.int64], right: NDArray[np.int64], leaves: ND
 
 
 def plain_parameters(model: Any) -> State:
-    """The parameters of an estimator of another package, which must be numbers, yes or no, or names such as "poisson"."""
+    """Return the parameters of an estimator of another package, which must be numbers, yes or no, or names such as "poisson"."""
     found = {}
     own = _constructor_names(type(model))
     for name, value in model.get_params(deep=False).items():
@@ -141,14 +141,14 @@ def plain_parameters(model: Any) -> State:
 
 
 def is_plain_parameter(name: str, value: object, own: Collection[str]) -> bool:
-    """Whether a parameter may be stored. Text is allowed only for the parameters that the constructor names (`own`)."""
+    """Return whether a parameter may be stored. Text is allowed only for the parameters that the constructor names (`own`)."""
     if isinstance(value, str):
         return name in own and TEXT_PARAMETER.fullmatch(value) is not None
     return TEXT_PARAMETER.fullmatch(name) is not None and (value is None or isinstance(value, (bool, int, float)))
 
 
 def with_parameters(kind: type, state: object) -> Any:
-    """An estimator of another package with parameters from a file. It may use as many threads as it likes by default."""
+    """Return an estimator of another package with parameters from a file. Its default number of threads is allowed."""
     own = _constructor_names(kind)
     parameters = is_a(state, dict, what="the parameters")
     for name, value in parameters.items():
@@ -159,7 +159,7 @@ def with_parameters(kind: type, state: object) -> Any:
 
 
 def _constructor_names(kind: type) -> frozenset[str]:
-    """The parameters that the constructors of a class and its base classes name."""
+    """Return the parameters that the constructors of a class and its base classes name."""
     made = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
     return frozenset(name for function in made for name in inspect.signature(function).parameters)
 

@@ -150,7 +150,7 @@ def _check_names(names: Any, columns: int) -> None:
 
 
 def _parts(part: Any, *names: str) -> list[Any]:
-    """The values of an object with these names and no others."""
+    """Return the values of an object with these names and no others."""
     return exactly(is_a(part, dict, what="a part of the trees"), *names)
 
 

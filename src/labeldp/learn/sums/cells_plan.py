@@ -37,7 +37,7 @@ _FIELDS = ("format", "format_version", "epsilon", "partitions", "signs", "cells"
 WIDTH = 5.0
 """The width of the range to which labels are clipped, in standard deviations of the labels."""
 EQUAL = ((0, 1.0), (1, 0.5), (2, 1 / 3), (3, 1 / 4), (4, 1 / 5), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0))
-"""Plans in which all signed sums together get as much of ε as each partition, which is how the labels party divides it."""
+"""Plans where all signed sums together get the same share of ε as each partition, as the labels party divides it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class CellsPlan(ReprMixin):
         return cls(learner.partitions, signs, tuple(block - 1 for block in asked.partitions), amount)
 
     def columns(self, features: Any) -> list[NDArray[np.integer]]:
-        """The columns to send for these records: first columns of signs, then columns of cell numbers.
+        """Return the columns to send for these records: first columns of signs, then columns of cell numbers.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class CellsPlan(ReprMixin):
         return tuple(name for number, name in enumerate(self.partitions.names) if number in used)
 
     def to_json(self) -> str:
-        """The whole plan. It holds cut points and categories of the features, so it is for the features party alone.
+        """Return the whole plan. It contains cut points and categories of the features, so it is for the features party alone.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class CellsPlan(ReprMixin):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CellsPlan:
-        """What `to_json` wrote.
+        """Return what `to_json` wrote.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ def model_from_answer(
     rows = len(learner.codes)
     if rows != sums.records:
         raise InvalidInput(
-            f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give those of the labels"
+            f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give the features of the labels"
         )
     if (weights is None) != (sums.weighting is None):
         raise InvalidInput(
@@ -325,7 +325,7 @@ def _placed_signs(evidence: Evidence, wanted: CellsPlan) -> Floats:
 
 
 def _question(evidence: Evidence, numbers: Floats) -> SignQuestion:
-    """The one block that a column of numbers for all cells is about, and its signs."""
+    """Return the one block that a column of numbers for all cells is about, and its signs."""
     block = evidence.block_of(numbers)
     return SignQuestion(block - 1 if block else None, numbers[evidence.place(block)].astype(np.int8))
 

@@ -61,7 +61,7 @@ def cells_of_file(
 
     Privacy
     -------
-    No label takes part. The table tells the labels party something about the features: in which cell each record is.
+    Labels are not used. The table reveals something about the features to the labels party: the cell of each record.
     """
     found = read_features(
         features,
@@ -81,7 +81,7 @@ def cells_of_file(
 
 
 def _cells_table(plan: CellsPlan, features: pa.Table, ids: pa.Array, id_column: str) -> pa.Table:
-    """The ids and the columns to send, in the order of the ids, which reveals nothing about the file of features.
+    """Return the ids and the columns to send, in the order of the ids, which reveals nothing about the file of features.
 
     Columns of signs are int8; names reveal nothing about the features.
     """

@@ -39,7 +39,7 @@ KEPT = 1e-3
 
 
 def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Floats | None = None) -> Floats:
-    """The prior covariance of the effects of cells with these shares of the records.
+    """Return the prior covariance of the effects of cells with these shares of the records.
 
     Over the records, effects have mean zero and variance one. Along numbers they follow a line in the numbers themselves and two
     Matérn processes in their ranks; the effect of missing numbers is free of them. Effects of categories are independent.
@@ -67,14 +67,14 @@ def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Fl
 
 
 def roots(covariance: Floats) -> Floats:
-    """A matrix with few columns whose product with its transpose is nearly the covariance."""
+    """Return a matrix with few columns whose product with its transpose is nearly the covariance."""
     values, vectors = eigh(covariance)
     kept = values > KEPT * max(values.sum(), 1e-300)
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def _scaled(covariance: Floats, weights: Floats) -> Floats:
-    """A covariance of variance one over the records, unless all records lie in one cell."""
+    """Return a covariance of variance one over the records, unless all records lie in one cell."""
     variance = float(weights @ np.diag(covariance))
     return np.asarray(covariance / variance if variance > 1e-12 else covariance)
 
@@ -109,8 +109,8 @@ class Block:
 class Evidence:
     """Blocks with the counts of records, or their total weights, in all pairs of their cells; questions and answers.
 
-    Weights are those of rows of persons, at most 1 for a person. Labels of a person vary together, and sums of them at most as if there
-    were as many independent labels as persons, which is what total weights amount to.
+    Weights belong to rows of persons, at most 1 per person. Labels of a person vary together, and their sums vary at
+    most like one independent label per person, which total weights express.
 
     A question is a number for each cell of all blocks, most of them zero: the sum of the labels of the records, each times the
     numbers of its cells. Answers are less the sum that a label of `offset` everywhere would give. Where sums are of residuals,
@@ -158,19 +158,19 @@ class Evidence:
         self.noise = np.concatenate([self.noise, np.full(questions.shape[1], answer.sums_variance)])
 
     def place(self, block: int) -> slice:
-        """Where a block's cells are among all."""
+        """Return where a block's cells are among all."""
         return slice(int(self.ends[block]), int(self.ends[block + 1]))
 
     def block_of(self, question: Floats) -> int:
-        """The block that a question is about, if it is about the cells of one."""
+        """Return the block that a question is about, if it is about the cells of one."""
         return int(np.searchsorted(self.ends, np.flatnonzero(question)[0], side="right")) - 1
 
     def cells_of(self, block: int) -> Floats:
-        """The questions for the sums over each cell of a block."""
+        """Return the questions for the sums over each cell of a block."""
         return np.eye(len(self.gram))[:, self.place(block)]
 
     def roots(self) -> Floats:
-        """The roots of all blocks as one matrix, and nothing between blocks."""
+        """Return the roots of all blocks as one matrix, and nothing between blocks."""
         whole = np.zeros((len(self.gram), self.owners().size))
         column = 0
         for number, block in enumerate(self.blocks):
@@ -180,11 +180,11 @@ class Evidence:
         return whole
 
     def owners(self) -> NDArray[np.int64]:
-        """The block of each column of `roots`."""
+        """Return the block of each column of `roots`."""
         return np.repeat(np.arange(len(self.blocks)), [block.roots.shape[1] for block in self.blocks])
 
     def weighted(self, weights: Floats) -> Floats:
-        """The total weight of the records in each pair of cells of all blocks; `gram` is that for weights of 1."""
+        """Return the total weight of the records in each pair of cells of all blocks; `gram` is that for weights of 1."""
         gram = np.empty_like(self.gram)
         for j in range(len(self.blocks)):
             for i in range(j + 1):
@@ -193,13 +193,13 @@ class Evidence:
         return gram
 
     def cell_sums(self, values: Floats) -> Floats:
-        """The weighted sum of a number of each record over each cell of all blocks."""
+        """Return the weighted sum of a number of each record over each cell of all blocks."""
         values = self._weighed(values)
         pairs = zip(self.codes, self.blocks, strict=True)
         return np.concatenate([np.bincount(codes, values, minlength=block.cells) for codes, block in pairs])
 
     def total(self, effects: Floats) -> Floats:
-        """The sum of the effects of each record's cells."""
+        """Return the sum of the effects of each record's cells."""
         found = np.zeros(self.rows)
         for block, codes in enumerate(self.codes):
             found += effects[self.place(block)][codes]
@@ -209,7 +209,7 @@ class Evidence:
         return values if self.weights is None else values * self.weights
 
     def _crossed(self, i: int, j: int, weights: Floats | None = None) -> Floats:
-        """The number of records, or their weight, in each pair of cells of two blocks."""
+        """Return the number of records, or their weight, in each pair of cells of two blocks."""
         rows, columns = self.blocks[i].cells, self.blocks[j].cells
         weights = self.weights if weights is None else self._weighed(weights)
         if i == j:
@@ -231,7 +231,7 @@ class Link:
     width : float
         For the logit link: how far above `lower` the label is that no mean goes above.
     classes : bool
-        Whether labels have no values but the two ends of a logit link: their variance then follows from their mean.
+        Whether labels only have the two end values of a logit link: their variance then follows from their mean.
     """
 
     name: str = "identity"
@@ -240,21 +240,21 @@ class Link:
     classes: bool = False
 
     def mean(self, score: Floats) -> Floats:
-        """The mean label for a sum of effects."""
+        """Return the mean label for a sum of effects."""
         if self.name == "identity":
             return score
         within = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
         return np.asarray(self.lower + (np.exp(within) if self.name == "log" else self.width * expit(within)))
 
     def slope(self, score: Floats) -> Floats:
-        """The derivative of `mean`."""
+        """Return the derivative of `mean`."""
         if self.name == "identity":
             return np.ones_like(score)
         within = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
         return np.asarray(np.exp(within) if self.name == "log" else self.width * expit(within) * expit(-within))
 
     def score(self, mean: float) -> float:
-        """The sum of effects for a mean label. The logit link moves means near its ends inside."""
+        """Return the sum of effects for a mean label. The logit link moves means near its ends inside."""
         if self.name == "identity":
             return mean
         if self.name == "log":
@@ -262,7 +262,7 @@ class Link:
         return float(logit(np.clip((mean - self.lower) / self.width, LEAST_MEAN, 1 - LEAST_MEAN)))
 
     def spread(self, slope: Floats) -> Floats:
-        """The variances of labels around their means, up to a factor, from the slopes at their scores."""
+        """Return the variances of labels around their means, up to a factor, from the slopes at their scores."""
         return np.asarray((slope / slope.mean()) ** GROWTH[self.name])
 
 
@@ -276,7 +276,7 @@ class Linearised:
     shared : array of float
         The covariance of the answers for labels that vary by one unit around their means.
     answers, noise : array of float
-        The answers less what does not depend on effects, and the variances of their noise.
+        The answers minus the part that does not depend on effects, and the variances of their noise.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class Linearised:
         self.shared = asked.T @ (variances @ asked)
 
     def posterior(self, variances: Floats, rest: float) -> Posterior:
-        """The posterior for given variances of the blocks and of what features leave."""
+        """Return the posterior for given variances of the blocks and of what features leave."""
         deviations = np.sqrt(variances[self.owners])
         images = deviations[:, None] * self.images
         if not self.answers.size:
@@ -363,11 +363,11 @@ class Posterior:
     narrowed: Floats
 
     def effects(self, evidence: Evidence) -> Floats:
-        """The posterior mean of the effect of each cell of all blocks."""
+        """Return the posterior mean of the effect of each cell of all blocks."""
         return np.asarray(evidence.roots() @ (self.deviations * self.mean))
 
     def spread(self, evidence: Evidence) -> Floats:
-        """A root of the posterior covariance of the effects of all cells."""
+        """Return a root of the posterior covariance of the effects of all cells."""
         left = np.eye(self.mean.size) * (1 + 1e-9) - self.narrowed.T @ self.narrowed
         return np.asarray((evidence.roots() * self.deviations) @ cholesky(left))
 
@@ -381,12 +381,12 @@ def prior_belief(evidence: Evidence, label_variance: float) -> Posterior:
 
 
 def posterior_given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
-    """The posterior for given variances of the blocks and of what features leave."""
+    """Return the posterior for given variances of the blocks and of what features leave."""
     return Linearised(evidence).posterior(variances, rest)
 
 
 def infer(evidence: Evidence, label_variance: float) -> Posterior:
-    """The posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
+    """Return the posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
 
     What features leave is found together with the variances of the blocks: where records come in clusters that share features and
     have similar labels, sums vary more than independent labels would, and that is not taken for effects. A step takes O(r·s²) time
@@ -406,7 +406,7 @@ def infer(evidence: Evidence, label_variance: float) -> Posterior:
 def infer_link(
     evidence: Evidence, belief: Posterior, label_variance: float, links: Iterable[Link]
 ) -> tuple[Link, float, Posterior]:
-    """The link of the best evidence, its base, and the posterior of the effects on its scale.
+    """Return the link of the best evidence, its base, and the posterior of the effects on its scale.
 
     `belief` is the posterior for effects that add up. Another link must be clearly better, except for two classes: for them effects
     that add up are not a candidate.
@@ -430,10 +430,10 @@ def infer_link(
 def _linearised(
     evidence: Evidence, belief: Posterior, label_variance: float, link: Link, mean: float
 ) -> tuple[float, Posterior, float]:
-    """The base of a link, the posterior of its effects, and minus the logarithm of its evidence.
+    """Return the base of a link, the posterior of its effects, and minus the logarithm of its evidence.
 
-    Each round linearises around the scores of the round before, from which it takes no long step. The round of the best evidence
-    counts: where effects are strong and sums noisy, a later one may be far off.
+    Each round linearises around the scores of the previous round and takes only a short step. The round with the best
+    evidence is used: if effects are strong and sums noisy, a later one may be far off.
     """
     base = link.score(mean)
     slope = float(link.slope(np.array(base)))
@@ -455,7 +455,7 @@ def _linearised(
 
 
 def _balanced(link: Link, score: Floats, mean: float) -> float:
-    """The base with which the mean label of all records is `mean`, or as near to it as `Link.score` goes."""
+    """Return the base with which the mean label of all records is `mean`, or as near to it as `Link.score` goes."""
     centre = link.score(mean)
     wanted = float(link.mean(np.array(centre)))
     ends = centre - float(score.max()) - 1, centre - float(score.min()) + 1
@@ -463,7 +463,7 @@ def _balanced(link: Link, score: Floats, mean: float) -> float:
 
 
 def _minus_log_evidence(evidence: Evidence, linear: Linearised, belief: Posterior, means: Floats) -> float:
-    """Minus the logarithm of the probability of the answers under a model, up to a constant, for the mean labels that it gives."""
+    """Return minus the logarithm of the probability of the answers under a model, up to a constant, for the mean labels that it gives."""
     left = evidence.answers - evidence.questions.T @ evidence.cell_sums(means - evidence.offset)
     around = belief.rest * linear.shared + np.diag(evidence.noise)
     images = belief.deviations[:, None] * linear.images
@@ -491,7 +491,7 @@ class _Search:
         return np.full(len(self.free), np.log(0.3 * self.label_variance / max(1, len(self.groups["column"]))))
 
     def run(self, logs: Floats, rest: float, *, rest_is_known: bool = True) -> tuple[Floats, float]:
-        """The logarithms of the variances, and what features leave, which is searched for too unless it is known."""
+        """Return the logarithms of the variances, and what features leave, which is searched for too unless it is known."""
         if not logs.size:
             return logs, rest
         whole = np.log(self.label_variance)
@@ -505,7 +505,7 @@ class _Search:
         return np.asarray(found[:-1]), float(np.exp(found[-1]))
 
     def _loss(self, point: Floats, rest_is_known: bool) -> tuple[float, Floats]:
-        """Minus the logarithm of likelihood times prior, and its derivatives."""
+        """Return minus the logarithm of likelihood times prior, and its derivatives."""
         logs, rest = point[:-1], float(np.exp(point[-1]))
         scaled = self.linear.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
         factor = cholesky(rest * self.linear.shared + np.diag(self.linear.noise) + scaled.T @ scaled)

@@ -124,7 +124,7 @@ class Partitions:
             tuple(centres for *_, centres in numeric),
         )
         if not 1 <= len(made.names) <= MOST_COLUMNS or max(made.sizes) > LARGEST_PARTITION:
-            raise InvalidInput("the partitions have no columns, too many columns or too many cells")
+            raise InvalidInput("the partitions must have columns, and not too many columns or cells")
         return made
 
     @property
@@ -139,11 +139,11 @@ class Partitions:
         return (*numeric, *self.encoder.sizes)
 
     def ordered(self, column: int) -> bool:
-        """Whether the cells of a column lie along a line."""
+        """Return whether the cells of a column lie along a line."""
         return column < len(self.cuts)
 
     def words(self, column: int) -> tuple[str, ...]:
-        """What each cell of a column holds."""
+        """Return what each cell of a column holds."""
         if not self.ordered(column):
             kept = self.encoder.categorical[column - len(self.cuts)].items.to_pylist()
             return ("others", *("missing" if item is None else item for item in kept))
@@ -155,14 +155,14 @@ class Partitions:
         return (*numbers, "missing") if self.missing[column] else numbers
 
     def cells(self, features: Any) -> Codes:
-        """The cell of each record in each column.
+        """Return the cell of each record in each column.
 
         A missing number in a column that had none when the cells were made gets the number after the last cell.
         """
         return self._cells(*_read(self.encoder, features))
 
     def read(self, features: Any) -> tuple[Codes, list[tuple[NDArray[Any], NDArray[Any], Floats] | None]]:
-        """The cells of records, and for each numeric column how each number lies between the middles of two cells.
+        """Return the cells of records, and for each numeric column how each number lies between the middles of two cells.
 
         Returns
         -------
@@ -201,7 +201,7 @@ def _read(encoder: ColumnEncoder, features: Any) -> tuple[NDArray[np.int32], Flo
 
 
 def _cuts(column: Floats, bins: int) -> Floats:
-    """Points that cut a column into at most `bins` cells. A cell holds what is at most its upper point."""
+    """Return points that cut a column into at most `bins` cells. A cell holds what is at most its upper point."""
     present = column[~np.isnan(column)]
     if not present.size:
         return np.zeros(0)
@@ -213,7 +213,7 @@ def _cuts(column: Floats, bins: int) -> Floats:
 
 
 def _centres(column: Floats, cuts: Floats) -> Floats:
-    """The middle of each cell, which lies within it: so middles rise, and a column of 0 and 1 has 0 and 1, however rare they are.
+    """Return the middle of each cell, which lies within it: so middles rise, and a column of 0 and 1 has 0 and 1, however rare they are.
 
     It is the mean of the cell's numbers, where those further than three deviations out count as three deviations out. If all of them
     are, or rounding leaves the cell, it is their median.

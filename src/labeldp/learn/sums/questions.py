@@ -49,7 +49,7 @@ class Plan:
 
 
 def sign_questions(weights: Floats, *, ordered: bool) -> Floats:
-    """Rows of ±1 for the cells of a block, given their shares of the records.
+    """Return rows of ±1 for the cells of a block, given their shares of the records.
 
     Ordered cells are asked for thresholds, bands and waves; categories one by one and in random halves, always the same ones.
     """
@@ -78,7 +78,7 @@ def sign_questions(weights: Floats, *, ordered: bool) -> Floats:
 def plan(
     evidence: Evidence, belief: Posterior, candidates: Floats, scale: float, plans: Sequence[tuple[int, float]] = PLANS
 ) -> Plan:
-    """The way to spend one stage's ε that is expected to lower the error most.
+    """Return the way to spend one stage's ε that is expected to lower the error most.
 
     Parameters
     ----------
@@ -153,13 +153,13 @@ class _Outlook:
         return cls(answers, left.T @ (weigh @ left))
 
     def gain_of(self, place: Floats, noise: float) -> float:
-        """The gain of asking several questions, with noise of this variance each."""
+        """Return the gain of asking several questions, with noise of this variance each."""
         block = np.ix_(place, place)
         factor = cholesky(self.answers[block] + noise * np.eye(len(place)))
         return float(np.trace(cho_solve((factor, True), self.explained[block])))
 
     def after(self, place: Floats, noise: float) -> _Outlook:
-        """The outlook once these questions are answered."""
+        """Return the outlook once these questions are answered."""
         rows = self.answers[place]
         factor = cholesky(rows[:, place] + noise * np.eye(len(place)))
         solved = cho_solve((factor, True), rows)
@@ -181,7 +181,7 @@ class _Outlook:
         return best if best[0] else self._take(signed, signed, cube_noise_variance(signed, scale))
 
     def _take(self, signed: int, size: int, noise: float) -> tuple[list[int], float]:
-        """The best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time.
+        """Return the best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time.
 
         A question may be taken twice: each answer has its own noise.
         """

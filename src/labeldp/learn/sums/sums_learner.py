@@ -2,7 +2,8 @@
 
 1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
 2. A coarse look at every column: a few signed sums, 12 % of the rest.
-3. The plan of least expected error, with 30 % of what is left: sums over whole partitions where a column with many cells matters, signed
+3. The plan of least expected error, with 30 % of the rest: sums over whole partitions where a column with many cells
+matters, signed
    sums elsewhere.
 4. Pairs of the columns that seem to matter join in, and such a plan is asked for the rest.
 
@@ -133,7 +134,7 @@ class SumsLearner:
         return self.model(evidence, belief, tuple(pairs), found, queries.domain)
 
     def columns(self) -> tuple[list[Block], list[Codes]]:
-        """A block for the mean and one for each column: column j is block j + 1."""
+        """Return a block for the mean and one for each column: column j is block j + 1."""
         blocks, codes = [Block("mean", "mean", np.ones((1, 1)))], [np.zeros(len(self.codes), np.uint16)]
         for j, name in enumerate(self.partitions.names):
             ordered = self.partitions.ordered(j)
@@ -158,18 +159,18 @@ class SumsLearner:
         return np.hstack(found)
 
     def _all_pairs(self) -> list[Pair]:
-        """All pairs of columns, if columns are few: then pairs are found whose columns do nothing alone."""
+        """Return all pairs of columns, if columns are few: then pairs are found whose columns do nothing alone."""
         several = self._several()
         return self._paired(several, EARLY_CELLS) if len(several) <= ALL_PAIRED else []
 
     def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
-        """All pairs of the columns that seem to matter most."""
+        """Return all pairs of the columns that seem to matter most."""
         shares = belief.variances[1:] / variance
         top = sorted((j for j in self._several() if shares[j] > LEAST_VARIANCE), key=lambda j: -shares[j])
         return self._paired(top[:PAIRED], PAIR_CELLS)
 
     def _several(self) -> list[int]:
-        """The columns with records in several cells."""
+        """Return the columns with records in several cells."""
         return [j for j, weights in enumerate(self.weights) if np.count_nonzero(weights) > 1]
 
     def _paired(self, columns: list[int], cells: int) -> list[Pair]:
@@ -230,7 +231,7 @@ class SumsLearner:
     def model(
         self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
     ) -> SumsModel:
-        """The model of what is believed, or of another link, if the answers are evidence for that."""
+        """Return the model of what is believed, or of another link, if the answers are evidence for that."""
         link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
@@ -250,7 +251,7 @@ class SumsLearner:
 
 
 def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Posterior, LabelRange]:
-    """The posterior, and the range of labels with a variance that suits their mean, if the histogram was too noisy to tell it."""
+    """Return the posterior, and the range of labels with a variance that suits their mean, if the histogram was too noisy to tell it."""
     belief = infer(evidence, found.variance)
     if not found.is_known(domain):
         mean = found.mean + float(belief.effects(evidence)[0])
@@ -281,12 +282,12 @@ def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior
 
 
 def two_classes(domain: Domain) -> bool:
-    """Whether labels have two values."""
+    """Return whether labels have two values."""
     return domain.whole and domain.count == 2
 
 
 def links_for(found: LabelRange, domain: Domain) -> list[Link]:
-    """The links to try besides the identity: for two classes the logit alone."""
+    """Return the links to try besides the identity: for two classes the logit alone."""
     width = domain.step * (found.clip[1] - found.clip[0])
     bounded = Link("logit", found.lower, width, classes=two_classes(domain))
     if bounded.classes:
@@ -300,14 +301,14 @@ def _some(rows: Floats, most: int) -> Floats:
 
 
 def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
-    """Questions about one block's cells as columns over all cells."""
+    """Return questions about one block's cells as columns over all cells."""
     whole = np.zeros((len(evidence.gram), len(rows)))
     whole[evidence.place(block)] = rows.T
     return whole
 
 
 def signs_of(evidence: Evidence, questions: Floats) -> Any:
-    """The sign of each record for each question, which is about the cells of one block."""
+    """Return the sign of each record for each question, which is about the cells of one block."""
     signs = np.empty((evidence.rows, questions.shape[1]), np.int8, order="F")
     for column, question in enumerate(questions.T):
         block = evidence.block_of(question)
@@ -316,6 +317,6 @@ def signs_of(evidence: Evidence, questions: Floats) -> Any:
 
 
 def _scale(queries: SumQueries, epsilon: Fraction) -> float:
-    """The scale of noise in the unit of labels, for one sum of this ε."""
+    """Return the scale of noise in the unit of labels, for one sum of this ε."""
     lower, upper = queries.clipped
     return float((upper - lower) / epsilon) * queries.domain.step

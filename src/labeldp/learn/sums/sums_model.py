@@ -48,7 +48,7 @@ class Pair:
         return int(self.maps[0].max()) + 1, int(self.maps[1].max()) + 1
 
     def cells(self, codes: Codes) -> NDArray[np.int64]:
-        """The cell of each record, from the cells of its columns; after the last cell if one of them is unknown."""
+        """Return the cell of each record, from the cells of its columns; after the last cell if one of them is unknown."""
         one, other = (codes[:, column] for column in self.columns)
         known = (one < len(self.maps[0])) & (other < len(self.maps[1]))
         rows, columns = self.sizes
@@ -129,13 +129,13 @@ class SumsModel(ReprMixin):
     link: Link = Link()  # noqa: RUF009 - it is frozen
 
     def predict(self, X: Any) -> Floats:
-        """The expected label of each record.
+        """Return the expected label of each record.
 
         Parameters
         ----------
         X : table or array
-            Features with the columns that the model was made with. An unknown category counts as a rare one; a missing number in a
-            column that had none has no effect.
+            Features with the columns that the model was made with. An unknown category counts as a rare one; a missing
+            number has an effect of zero if the column was complete in training.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class SumsModel(ReprMixin):
         return np.clip(self.unbounded(X), *self.bounds)
 
     def unbounded(self, X: Any) -> Floats:
-        """What `predict` clips into the public bounds.
+        """Return what `predict` clips into the public bounds.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class SumsModel(ReprMixin):
         return self.range.unclipped(self.link.mean(self._scores(self._terms(X))))
 
     def _scores(self, terms: Terms) -> Floats:
-        """The sum of the mean and of all effects of each record."""
+        """Return the sum of the mean and of all effects of each record."""
         found = np.full(len(terms[0][1]), self.mean)
         for number, cells, share in terms:
             effects = np.append(self.effects[number], 0.0)[cells]
@@ -195,7 +195,7 @@ class SumsModel(ReprMixin):
         return found
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
-        """Intervals for the *mean* label of records with these features, as far as the noise of the sums leaves it open.
+        """Return intervals for the *mean* label of records with these features, for the uncertainty due to the noise of the sums.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class SumsModel(ReprMixin):
         return np.clip(self.range.unclipped(self.link.mean(ends)), *self.bounds)
 
     def uncertainty(self, X: Any) -> Floats:
-        """The standard deviation of the posterior mean label of each record.
+        """Return the standard deviation of the posterior mean label of each record.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class SumsModel(ReprMixin):
         return self.range.factor * self.link.slope(self._scores(terms)) * self._deviations(terms)
 
     def _deviations(self, terms: Terms) -> Floats:
-        """The standard deviation of each record's score."""
+        """Return the standard deviation of each record's score."""
         starts = np.cumsum([1, *(len(effects) for effects in self.effects)])
         found = np.empty(len(terms[0][1]))
         for low in range(0, len(found), CHUNK):
@@ -246,7 +246,7 @@ class SumsModel(ReprMixin):
         return found
 
     def _terms(self, X: Any) -> Terms:
-        """What adds up to a prediction: column or pair, the cell of each record, and the share of that cell's effect (None: all)."""
+        """Return what adds up to a prediction: column or pair, the cell of each record, and the share of that cell's effect (None: all)."""
         codes, between = self.partitions.read(X)
         terms: Terms = []
         for j, lies in enumerate(between):
@@ -259,7 +259,7 @@ class SumsModel(ReprMixin):
         return terms
 
     def shown_effects(self) -> list[Effect]:
-        """The effect of each column and pair with its uncertainty, sorted by how much they move predictions.
+        """Return the effect of each column and pair with its uncertainty, sorted by how much they move predictions.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class SumsModel(ReprMixin):
         return effects(shown, note=f"not shown: {' and '.join(left)}" if left else "")
 
     def _effect(self, number: int) -> Effect:
-        """The effect of one column or pair."""
+        """Return the effect of one column or pair."""
         values, weights = self.effects[number], self.weights[number]
         start = 1 + sum(len(effects) for effects in self.effects[:number])
         name, cells, positions = self._words(number)
@@ -326,7 +326,7 @@ class SumsModel(ReprMixin):
         return Effect(name, moved, factor * self.link.slope(score) * errors, weights, cells, positions)
 
     def _words(self, number: int) -> tuple[str, tuple[str, ...], Floats | None]:
-        """The name of a column or pair, what its cells hold, and where they lie."""
+        """Return the name of a column or pair, what its cells hold, and where they lie."""
         names = self.partitions.names
         if number < len(names):
             cells = self.partitions.words(number)
@@ -338,7 +338,7 @@ class SumsModel(ReprMixin):
         return " × ".join(names[column] for column in pair.columns), cells, None
 
     def _coarse_words(self, column: int, coarse: Codes) -> list[str]:
-        """What each coarse cell of a column in a pair holds: the cells that it is made of, or the first and the last of many."""
+        """Return what each coarse cell of a column in a pair holds: the cells that it is made of, or the first and the last of many."""
         words = np.array(self.partitions.words(column), object)
         found = []
         for cell in range(int(coarse.max()) + 1):

@@ -136,8 +136,8 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
     Three kinds of file are distinguished by name and content: the archive's hierarchical `EXT1940USCB.dat`; an IPUMS
     extract (`.dat` or `.dat.gz`) with its DDI codebook; a CSV extract (`.csv` or `.csv.gz`) with an upper-case header.
 
-    As in the paper, rows whose WKSWORK1 is 0 (did not work, or not asked) are dropped. Codes above 52 are no number of
-    weeks and are dropped too. Codes outside the paper's vocabularies and empty fields become one item. The file is
+    As in the paper, rows whose WKSWORK1 is 0 (did not work, or not asked) are dropped. Codes above 52 are not numbers
+    of weeks and are also dropped. Codes outside the paper's vocabularies and empty fields become one item. The file is
     streamed: memory is about 25 bytes for each person kept.
 
     Parameters
@@ -196,7 +196,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
     worked = np.concatenate([np.empty(0, np.uint8), *labels]).astype(np.float64)
     if not len(worked):
         raise InvalidInput(
-            f"{path.name} has no person with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
+            f"{path.name} contains no person with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
         )
     features: dict[str, pa.Array] = {"AGE": pa.array(np.concatenate(ages).astype(np.float64))}
     for name, (first, number) in CENSUS_VOCABULARIES.items():
@@ -215,7 +215,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
 
 
 def ipums_layout(ddi: str | PathLike[str], fields: tuple[str, ...] = _FIELDS) -> FixedWidth:
-    """Where an IPUMS extract keeps the given fields, read from its DDI codebook with `ipumspy`."""
+    """Return where an IPUMS extract keeps the given fields, read from its DDI codebook with `ipumspy`."""
     try:
         from ipumspy import readers
         from ipumspy.readers import CitationWarning

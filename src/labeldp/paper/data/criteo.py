@@ -70,7 +70,7 @@ def load_criteo(
     Raises
     ------
     InvalidInput
-        If the file is missing, damaged or another one (see `criteo_batches`), or holds no purchase.
+        If the file is missing, damaged or another one (see `criteo_batches`), or contains no purchases.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def load_criteo(
     kept = [batch for batch in map(_purchases, criteo_batches(path)) if batch.num_rows]
     if not kept:
         raise InvalidInput(
-            f"{path.name} has no row with a sale amount (field 2 is -1 everywhere): there is nothing to train on"
+            f"{path.name} contains no row with a sale amount (field 2 is -1 everywhere): there is nothing to train on"
         )
     table = pa.Table.from_batches(kept)
     features = {name: table[name].cast(pa.float64()) for name in CRITEO_NUMERIC}
@@ -169,7 +169,7 @@ def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
         (pc.is_in(sale, pa.array([0, 1])), "field 1 (Sale) should be 0 or 1"),
         (
             pc.and_(pc.is_finite(amount), pc.or_(pc.greater_equal(amount, 0.0), pc.equal(amount, -1.0))),
-            "field 2 (SalesAmountInEuro) should be an amount of at least 0, or -1 where there was no sale",
+            "field 2 (SalesAmountInEuro) should be an amount of at least 0, or -1 without a sale",
         ),
     )
     for good, expected in tests:
@@ -189,6 +189,6 @@ def _explained(path: Path, message: str) -> str:
     if value := re.search(r"column #(\d+):.* to (\w+): invalid value '(.*)'", message, re.DOTALL):
         field = CRITEO_SCHEMA.field(int(value[1]))
         kind = "a whole number" if field.type == pa.int64() else "a number"
-        header = " The file should have no header line." if value[3] == field.name else ""
+        header = " The file should not have a header line." if value[3] == field.name else ""
         return f"{where}: field {int(value[1]) + 1} ({field.name}) should be {kind}.{header}"
     return f"{where}: not a Criteo log of 23 tab-separated fields"

@@ -13,8 +13,8 @@ columns:
     device  device_type
 
 All other columns are independent of the label. Labels are drawn first and features given them, so labels follow the
-prior exactly, whatever the features look like. The catalogue of shops and prices is fixed: seeds draw purchases from it
-and do not change it.
+prior exactly, for any features. The catalogue of shops and prices is fixed: seeds draw purchases from it and do not
+change it.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ _WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])
 _PRICES, _SHOPS, _CATEGORIES, _COUNTRIES = 1500, 200, 20, 12
 _USERS = 200_000
 _MONTH = 2_592_000
-# Quantiles of the delay, in seconds, near those of the genuine sample: most buy at once, the others within 30 days.
+# Quantiles of the delay, in seconds, near the quantiles of the genuine sample: most buy at once, the others within 30 days.
 _DELAY_SHARES = (0.0, 0.25, 0.5, 0.6, 0.75, 1.0)
 _DELAY_LOGS = np.log([20.0, 280.0, 870.0, 5_000.0, 377_000.0, _MONTH])
 _DEVICE_EDGES = ndtri(np.array([0.57, 0.98]))
@@ -61,7 +61,7 @@ SAMPLE_SEED = 12
 
 
 def chunks(n: int) -> Iterator[tuple[int, int]]:
-    """Each chunk's number, and how many of its rows are wanted: all of them, except in the last chunk."""
+    """Yield each chunk's number, and how many of its rows are wanted: all of them, except in the last chunk."""
     if n < 1:
         raise InvalidInput(f"the number of rows should be at least 1, not {n}")
     for chunk in range(-(-n // CHUNK_ROWS)):
@@ -92,7 +92,7 @@ def hex_digits(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint8]:
 
 
 def identifiers(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
-    """Each code's identifier; negative codes are missing."""
+    """Return each code's identifier; negative codes are missing."""
     text = hex_digits(codes, salt)
     missing = codes < 0
     lengths = np.where(missing, 2, 32)
@@ -103,7 +103,7 @@ def identifiers(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
 
 
 def titles(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
-    """Each code's title: zero or more identifiers separated by spaces; negative codes are missing.
+    """Return each code's title: zero or more identifiers separated by spaces; negative codes are missing.
 
     Most titles have one to three words, as in the genuine sample. Some words are much more frequent than others.
     """
@@ -227,7 +227,7 @@ def _skewed(codes: NDArray[np.int64], salt: int, number: int, *, missing: float)
 
 
 def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:
-    """Generate purchases like those of the Criteo log, with the paper's preprocessing.
+    """Generate purchases similar to the Criteo log, with the paper's preprocessing.
 
     **Not genuine.** The labels, clipped and rounded to the nearest euro, follow `criteo_prior()` exactly. The features
     are drawn so that they explain as much of the label as the paper's model could. Which column explains how much is
@@ -444,7 +444,7 @@ def write_sample_data(folder: Path, rows: int) -> tuple[Path, Path]:
     data = criteo_like(rows, seed=SAMPLE_SEED)
     generator = np.random.default_rng(SAMPLE_SEED)
     orders = np.arange(1, rows + 1)
-    shuffled = generator.permutation(rows)  # the two parties have nothing in common but the ids
+    shuffled = generator.permutation(rows)  # the two files have only the ids in common
     folder.mkdir(parents=True, exist_ok=True)
     pa.parquet.write_table(pa.table({"order": orders[shuffled], "amount": data.labels[shuffled]}), sales)
     pa.parquet.write_table(data.features.add_column(0, "order", pa.array(orders)), clicks)

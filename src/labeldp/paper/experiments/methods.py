@@ -56,7 +56,7 @@ class Method:
         return self.own_colour or self.entry.colour
 
     def split(self, domain: Domain, epsilon: Epsilon, records: int) -> BudgetSplit | None:
-        """How ε is divided; None where no prior is paid for. Raises InvalidInput if the grid is too fine for the records."""
+        """Return how ε is divided; None where no prior is paid for. Raises InvalidInput if the grid is too fine for the records."""
         return self.entry.split_for(Request(domain, epsilon, records=records))
 
     def mechanism(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> Mechanism:

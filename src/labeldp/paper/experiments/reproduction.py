@@ -82,10 +82,10 @@ class Reproduction:
     def load(
         cls, task: Task, *, data: Path | None, rows: int | None, stand_in: str | None = None, trained: bool
     ) -> Reproduction:
-        """Load what an experiment needs.
+        """Load the data of an experiment.
 
-        Exact figures without the genuine file need only the calibrated distribution, where there is one. A stand-in whose
-        labels differ from it is loaded as well, unless its package is missing and it was not asked for by name.
+        Without the genuine file, exact figures only need the calibrated distribution, if it exists. A stand-in with
+        other labels is also loaded, unless its package is missing and it was not requested by name.
 
         Parameters
         ----------
@@ -162,8 +162,7 @@ class Reproduction:
         Parameters
         ----------
         epsilons : sequence of float
-            Privacy budgets, by default the paper's. Those that are too small to pay for a prior are left out, and so is
-            infinity.
+            Privacy budgets, by default the paper's. Budgets that are too small for a prior are left out, and so is infinity.
 
         Examples
         --------
@@ -201,9 +200,9 @@ class Reproduction:
         on_message: Callable[[str], None] = print,
         on_progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> list[TrainedRun]:
-        """Train and test models, and save each result in `folder` as soon as it is known.
+        """Train and test models, and save each result in `folder` immediately.
 
-        Results that the folder holds already are used again, so an interrupted call can be repeated.
+        Existing results in the folder are reused, so an interrupted call can be repeated.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ def trained_figures(
 
 
 def compare(column: str, figures: Figures, published: Published) -> list[ComparedFigure]:
-    """Every figure of a column, with the published one where the paper printed it."""
+    """Return every figure of a column, with the published one where the paper printed it."""
     compared = []
     for (method, epsilon), measured in figures.items():
         mean, sd = _published(published, column.split(",", maxsplit=1)[0], method, epsilon)
@@ -177,7 +177,7 @@ class Claim:
 
 
 def mechanism_claims(task: Task, exact: Figures, stand_in: Figures, *, calibrated: bool) -> Iterator[Claim]:
-    """Claims about the error of the private labels. Calibrated labels must also give the published figures."""
+    """Yield claims about the error of the private labels. Calibrated labels must also give the published figures."""
     if calibrated:
         yield from _agrees(exact, task.published, "mechanism", tuple({m for _, m, _ in task.published}), 0.001)
     yield from _lowest(exact, task.baselines, "private labels")
@@ -187,7 +187,7 @@ def mechanism_claims(task: Task, exact: Figures, stand_in: Figures, *, calibrate
 
 
 def trained_claims(task: Task, tested: Figures, *, near_published: bool) -> Iterator[Claim]:
-    """Claims about the trained models. `near_published`: the data should give errors near the published ones."""
+    """Yield claims about the trained models. With `near_published`, the data should give errors near the published ones."""
     yield from _lowest(tested, task.baselines, "models", up_to=4.0 if task.name == "census" else INFINITY)
     if near_published:
         yield from _agrees(tested, task.published, "test", (NOT_PRIVATE,), 0.10)
@@ -197,7 +197,7 @@ def trained_claims(task: Task, tested: Figures, *, near_published: bool) -> Iter
 def _agrees(
     figures: Figures, published: Published, column: str, methods: Sequence[str], within: float
 ) -> Iterator[Claim]:
-    """Each measured figure is within a share of the published one. No claim if none was published or measured."""
+    """Yield the claim that each measured figure is close to the published one, if there are such figures."""
     gaps = {}
     for (method, epsilon), measured in figures.items():
         mean, _ = _published(published, column, method, epsilon)
@@ -217,7 +217,7 @@ def _agrees(
 
 
 def _lowest(figures: Figures, rivals: Sequence[str], what: str, up_to: float = INFINITY) -> Iterator[Claim]:
-    """RR-on-Bins has the lowest error. No claim if RR-on-Bins or all of its rivals were left out."""
+    """Yield the claim that RR-on-Bins has the lowest error, unless it or all other mechanisms were left out."""
     margins: dict[tuple[str, float], float] = {}
     for (method, epsilon), measured in figures.items():
         own = figures.get((BINS, epsilon))
@@ -242,7 +242,7 @@ def _tied(figures: Figures, method: str, epsilon: float) -> bool:
 
 
 def _clipping(exact: Figures) -> Iterator[Claim]:
-    """What the paper says about clipping and the exponential mechanism."""
+    """Yield what the paper says about clipping and the exponential mechanism."""
     budgets = sorted({epsilon for method, epsilon in exact if method == "continuous-exponential"})
     for method in ("laplace", "staircase"):
         gains = [exact[f"{method}-unclipped", e].mean / exact[method, e].mean for e in budgets]

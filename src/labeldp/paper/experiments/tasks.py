@@ -188,7 +188,7 @@ class Task:
         Raises
         ------
         InvalidInput
-            If the experiment has no such file or stand-in.
+            If the file or stand-in does not exist for this experiment.
 
         Examples
         --------
@@ -203,7 +203,9 @@ class Task:
                 raise InvalidInput(f"unknown stand-in {name!r} for {self.name}; it has {', '.join(self.stand_ins)}")
             return _at_most(self.stand_ins[name](rows), rows)
         if self.genuine is None:
-            raise InvalidInput(f"{self.name} takes no --data: the paper's file is proprietary. Leave --data out.")
+            raise InvalidInput(
+                f"{self.name} does not accept --data: the paper's file is proprietary. Leave --data out."
+            )
         return _at_most(self.genuine(data), rows)
 
     def domain_of(self, dataset: Dataset) -> Domain:
@@ -272,7 +274,7 @@ def get_task(name: str) -> Task:
     Raises
     ------
     InvalidInput
-        If the paper has no such experiment.
+        If the name is not an experiment of the paper.
 
     Examples
     --------

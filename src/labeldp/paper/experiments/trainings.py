@@ -105,7 +105,7 @@ class TrainingLog:
         """Add a line, after a line break if the last line is incomplete."""
         record = asdict(trained)
         record = {**record.pop("run"), **record}
-        # JSON has no infinity and no NaN, so these are text
+        # JSON lacks infinity and NaN, so these are text
         beyond = {n: repr(figure) for n, figure in record.items() if isinstance(figure, float) and not isfinite(figure)}
         record |= beyond | {"epsilon": repr(trained.run.epsilon), "settings": self.settings}
         with self.path.open("ab+", buffering=0) as file:
@@ -139,7 +139,7 @@ class TrainingSetup:
         return int(min(PAPER_BATCH, max(64, len(self.dataset) * 4 // 5 // 16)))
 
     def settings(self) -> dict[str, Any]:
-        """Everything that a result depends on besides its `Run`."""
+        """Return everything that a result depends on besides its `Run`."""
         return {
             "protocol": PROTOCOL,
             "experiment": self.name,
@@ -218,7 +218,7 @@ def _digest(dataset: Dataset) -> str:
 
 
 def planned_runs(methods: Sequence[str], epsilons: Iterable[float], seeds: int) -> list[Run]:
-    """All trainings, seed by seed, so that an interruption leaves complete tables with fewer seeds.
+    """Return all trainings, seed by seed, so that an interruption leaves complete tables with fewer seeds.
 
     Each seed starts with the training without privacy, whether or not `epsilons` has infinity.
     """
@@ -261,7 +261,7 @@ def train_all(setup: TrainingSetup, runs: Sequence[Run], workers: int) -> Iterat
             "run the same command again, with --workers 1 or fewer --rows"
         ) from error
     finally:
-        with warnings.catch_warnings(action="ignore"):  # about tasks that nobody waits for any more
+        with warnings.catch_warnings(action="ignore"):  # about abandoned tasks
             results.close()
 
 
@@ -292,7 +292,7 @@ _setup: TrainingSetup | None = None
 
 
 def _start_worker(setup: TrainingSetup, parent: int) -> None:
-    """Keep the data in this worker, and end the worker when its parent ends for whatever reason."""
+    """Keep the data in this worker, and end the worker when its parent ends for any reason."""
     global _setup  # noqa: PLW0603 - a pool's only way to keep something in its processes
     _setup = setup
 

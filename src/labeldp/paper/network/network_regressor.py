@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_progress(rows: int, epochs: int) -> Iterator[Callable[[int, int, float], None]]:
-    """A progress bar on standard error over all rows of all epochs. Yields what to call after each batch."""
+    """Show a progress bar on standard error over all rows of all epochs. Yield the function to call after each batch."""
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
@@ -101,7 +101,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     scaler_ : Pipeline
         The scikit-learn transformers that standardise the numbers.
     weights_ : Weights
-        The network as arrays. Prediction needs no torch.
+        The network as arrays. Prediction does not need torch.
     loss_curve_ : list of float
         The mean loss of each epoch, while it runs.
     validation_loss_curve_ : list of float or None
@@ -111,7 +111,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
 
     Privacy
     -------
-    The regressor adds no privacy and needs none: everything computed from a private message stays private.
+    The regressor does not add privacy, and this is not needed: everything computed from a private message stays private.
 
     Examples
     --------
@@ -281,7 +281,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         if table.rows != len(targets):
             raise InvalidInput(f"X has {table.rows:,} rows and y has {len(targets):,}: give one target for each row")
         if not table.rows:
-            raise InvalidInput("X has no rows: there is nothing to train on")
+            raise InvalidInput("X contains no rows: there is nothing to train on")
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.asarray(table.names, object)
         return table, targets
@@ -374,7 +374,7 @@ def _trainer() -> Any:
 
 
 def network_settings(records: int, share: float = 1.0, batch_size: int = 8192) -> dict[str, int]:
-    """Parameters of `NetworkRegressor` for training on `records` values, each worth `share` of a true label.
+    """Return parameters of `NetworkRegressor` for training on `records` values, each worth `share` of a true label.
 
     The network first learns what many records have in common, then memorises single records. 3·∛(records · share) steps end
     between the two. They are rounded up to whole epochs.

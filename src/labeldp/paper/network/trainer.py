@@ -5,10 +5,10 @@ One thread looks up a slice's embeddings and computes its forward and backward p
 cache. The gradients of the slices are added in slice order, so the result does not depend on the number of threads. Threads
 that wait do so asleep: torch's own threads spin, which makes training ten times slower when another program needs a core.
 
-Where the paper leaves something open, this follows Keras: Glorot-uniform kernels, zero biases, embeddings uniform in ±0.05;
-RMSProp with decay 0.9 (torch has 0.99) and, as in Adam, 1e-7 added outside the root. The L2 term is λ·Σw² over the kernels
-of the dense layers. It leaves out biases, and embeddings too: an adaptive optimiser would pull those of rare categories to 0
-at full speed. The learning rate falls from its start to 0 along half a cosine, step by step.
+Where the paper leaves something open, this follows Keras: Glorot-uniform kernels, zero biases, embeddings uniform in
+±0.05; RMSProp with decay 0.9 (torch has 0.99) and, as in Adam, 1e-7 added outside the root. The L2 term is λ·Σw² over
+the kernels of the dense layers. It excludes biases and embeddings: an adaptive optimiser would pull embeddings of rare
+categories to 0 at full speed. The learning rate falls from its start to 0 along half a cosine, step by step.
 
 With squared loss the network predicts standardised targets. Otherwise, with labels from 0 to 400, it takes hundreds of steps
 until the weights are large enough; the end of a long training is the same. The loss is still measured in the labels' units,
@@ -24,7 +24,7 @@ Updates are compiled for one dimension, because vector instructions of the right
 - `codes` (batch, columns): rows of the table;
 - `gradient` (batch, columns × dimension): the gradient of the loss at the embeddings that were looked up;
 - `table`, `state`: embeddings, and optimiser state of `state_width` columns, zero at first;
-- `stamps`: the last step in which each row occurred; steps count from 1;
+- `stamps`: the last step where each row occurred; steps count from 1;
 - `touched` (columns, batch): scratch space;
 - `step`, `rate`: this step and its learning rate;
 - `first`, `stride`: update columns first, first + stride, …
@@ -161,7 +161,7 @@ def train(
     after_batch: Callable[[int, int, float], None] | None = None,
     after_epoch: Callable[[float, Callable[[], Weights]], bool] | None = None,
 ) -> Weights:
-    """Fit a network to the codes and standardised numbers of the columns. `sizes` are those of the `ColumnEncoder`.
+    """Fit a network to the codes and standardised numbers of the columns. `sizes` come from the `ColumnEncoder`.
 
     `after_batch(epoch, rows, mean loss in the epoch)` is for progress bars. `after_epoch(loss, weights)` may return True to
     stop; `weights()` copies the current network. Memory: the records once, and for each embedding of 8 floats another
@@ -380,7 +380,7 @@ class _Workspace:
 
 
 def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any, Any]:
-    """Each row's loss, and its derivative by the network's output."""
+    """Return each row's loss, and its derivative by the network's output."""
     if loss == "squared":
         error = values - targets
         return error * error, 2 * error

@@ -40,7 +40,7 @@ class Weights:
     scale: float = 1.0
 
     def predict(self, codes: NDArray[np.int32], numeric: Singles) -> Floats:
-        """One prediction per row, in pieces so that memory stays small regardless of the number of rows."""
+        """Return one prediction per row, in pieces so that memory stays small regardless of the number of rows."""
         kernels = [_rounded(kernel, 0, _bits(kernel)) for kernel in self.kernels]
         predictions = np.empty(len(codes), np.float64)
         for start in range(0, len(codes), ROWS_AT_ONCE):
@@ -66,7 +66,7 @@ def _bits(kernel: NDArray[Any]) -> int:
 
 
 def _rounded(values: NDArray[Any], axis: int, bits: int) -> Floats:
-    """Doubles rounded to multiples of one power of two per row or column, at most 2^bits of them."""
+    """Return doubles rounded to multiples of one power of two per row or column, at most 2^bits of them."""
     _, exponents = np.frexp(np.abs(values).max(axis, keepdims=True))
     units = np.ldexp(1.0, exponents - bits)
     result: Floats = np.rint(values / units) * units

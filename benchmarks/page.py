@@ -46,6 +46,8 @@ ROWS = {
 """Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
 COLUMNS = {("files", "times"): {"spread", "rounds", "processor"}}
 """Columns of a table (by part and key) that only the JSON files contain."""
+IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
+"""Parts whose tables on the page have the figures of the picture, so that its description need not repeat them."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -147,6 +149,8 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
+        if result.part in IN_TABLES:
+            alt = re.split(r"[:.] ", alt)[0] + f". The figures are in the tables above and in {result.part}.json."
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 

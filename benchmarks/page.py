@@ -44,7 +44,13 @@ ROWS = {
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2, 8},
 }
 """Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
-COLUMNS = {("files", "times"): {"spread", "rounds", "processor"}}
+COLUMNS = {
+    ("randomizing", "response"): {"spread"},
+    ("randomizing", "laplace"): {"spread"},
+    ("randomizing", "staircase"): {"spread"},
+    ("files", "times"): {"spread", "rounds", "processor"},
+    ("auditing", "audits"): {"proof", "samples"},
+}
 """Columns of a table (by part and key) that only the JSON files contain."""
 IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
 """Parts whose tables on the page have the figures of the picture, so that its description need not repeat them."""

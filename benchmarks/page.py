@@ -50,6 +50,7 @@ COLUMNS = {
     ("randomizing", "staircase"): {"spread"},
     ("files", "times"): {"spread", "rounds", "processor"},
     ("auditing", "audits"): {"proof", "samples"},
+    ("startup", "startup"): {"processor_seconds", "processor_ratio"},
 }
 """Columns of a table (by part and key) that only the JSON files contain."""
 IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
@@ -169,14 +170,12 @@ def shortened(table: Table, part: str) -> Table:
 
 
 def ran(result: Result) -> str:
-    """Command, date, machine and peers. The JSON files of the results contain all versions."""
+    """Command, date and machine. The JSON files of the results contain the versions of the peers."""
     machine = result.machine
-    theirs = [what for what in result.peers.values() if not what.startswith("no figures")]
-    apart = f" Peers in separate environments: {'; '.join(theirs)}." if theirs else ""
     small = " These are the small sizes of a quick run." if result.quick else ""
     return (
         f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}{apart}"
+        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}"
     )
 
 

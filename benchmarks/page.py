@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -32,9 +33,28 @@ PARTS = {
 }
 """The heading of each part on the page, and what peers are compared by."""
 DETAILS = re.compile(
-    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$"
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$"
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
+ROWS = {
+    ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
+    ("labels", "model error at 1"): lambda row: (
+        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous"}
+    ),
+    ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2, 8},
+}
+"""Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
+COLUMNS = {
+    ("randomizing", "response"): {"spread"},
+    ("randomizing", "laplace"): {"spread"},
+    ("randomizing", "staircase"): {"spread"},
+    ("files", "times"): {"spread", "rounds", "processor"},
+    ("auditing", "audits"): {"proof", "samples"},
+    ("startup", "startup"): {"processor_seconds", "processor_ratio"},
+}
+"""Columns of a table (by part and key) that only the JSON files contain."""
+IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
+"""Parts whose tables on the page have the figures of the picture, so that its description need not repeat them."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -115,13 +135,11 @@ def overview(results: Path) -> str:
 def part_text(result: Result, results: Path, sentences: list) -> str:
     """All that is written from one result."""
     pieces = [ran(result)]
-    shown = [table for table in result.tables if not DETAILS.search(table.key)]
+    shown = [shortened(table, result.part) for table in result.tables if not DETAILS.search(table.key)]
     pieces += [table.markdown() for table in shown]
     pieces += [note for note in result.notes if not DETAILS.search(note)]
-    if len(shown) < len(result.tables):
-        pieces.append(
-            f"`docs/research/benchmarks/{result.part}.json` contains {len(result.tables) - len(shown)} more tables."
-        )
+    if shown != result.tables:
+        pieces.append(f"`docs/research/benchmarks/{result.part}.json` contains all tables and rows.")
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
@@ -138,19 +156,26 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
+        if result.part in IN_TABLES:
+            alt = re.split(r"[:.] ", alt)[0] + f". The figures are in the tables above and in {result.part}.json."
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 
 
+def shortened(table: Table, part: str) -> Table:
+    """The table with the rows and columns that the page shows."""
+    keep, without = ROWS.get((part, table.key), lambda _: True), COLUMNS.get((part, table.key), set())
+    columns = [column for column in table.columns if column.key not in without]
+    return replace(table, columns=columns, rows=[row for row in table.rows if keep(row)])
+
+
 def ran(result: Result) -> str:
-    """Command, date, machine and peers. The JSON files of the results contain all versions."""
+    """Command, date and machine. The JSON files of the results contain the versions of the peers."""
     machine = result.machine
-    theirs = [what for what in result.peers.values() if not what.startswith("no figures")]
-    apart = f" Peers in separate environments: {'; '.join(theirs)}." if theirs else ""
     small = " These are the small sizes of a quick run." if result.quick else ""
     return (
         f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}{apart}"
+        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}"
     )
 
 

@@ -52,6 +52,7 @@ def test_a_public_prior_costs_nothing():
         ({}, "replacing one record's label"),
         ({}, "which records exist"),
         ({}, "Several rows of one person cost ε each"),
+        ({}, "Their ε add up"),
         ({}, "assumes that AES-256"),
         ({}, "The owner kept the key"),
         ({"keyed": False}, "is gone"),

@@ -319,7 +319,7 @@ def test_a_batch_of_another_release_or_mechanism_is_refused(ledger, change, says
 
 def test_a_batch_needs_a_release_whose_mechanism_is_fixed(ledger):
     release = ledger.reserve("sales", 1)
-    with pytest.raises(InvalidInput, match="no mechanism in the ledger yet"):
+    with pytest.raises(InvalidInput, match="is not in the ledger yet"):
         ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)
 
 

@@ -294,7 +294,7 @@ def test_a_message_of_empty_parts_holds_nothing_and_is_refused(tmp_path):
             lambda labels: rewrite_rows(
                 labels, lambda table: table.set_column(1, "code", table["code"].cast("int64")), "part-00000.parquet"
             ),
-            "other column types",
+            "does not have the column types",
         ),
     }.values(),
 )
@@ -333,7 +333,7 @@ def test_codes_of_other_types_are_read_as_the_same_codes(message, original, kind
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64()])
 def test_codes_of_types_that_no_engine_writes_are_refused(message, kind):
     with_column(message, "code", lambda codes: codes.cast(kind))
-    with pytest.raises(InvalidInput, match="other column types"):
+    with pytest.raises(InvalidInput, match="does not have the column types"):
         Message.open(message)
 
 

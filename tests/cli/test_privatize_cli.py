@@ -244,7 +244,7 @@ def test_a_cut_empty_or_missing_parquet_file_is_refused(run, folder):
     Path("cut.parquet").write_bytes(content[: len(content) // 2])
     refused(run, "cut.parquet", says="complete and undamaged")
     write("none.parquet", 0)
-    refused(run, "none.parquet", says="has no records")
+    refused(run, "none.parquet", says="contains no records")
     refused(run, "nothing.parquet", says="there is no file nothing.parquet")
 
 

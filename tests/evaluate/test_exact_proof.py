@@ -66,7 +66,7 @@ def test_noise_is_proven_and_refuted_too():
 
 
 def test_mechanisms_without_integers_are_refused_with_the_reason():
-    with pytest.raises(PrivacyRefused, match="decided by floats"):
+    with pytest.raises(PrivacyRefused, match="outputs depend on floats"):
         verify(object())
 
 

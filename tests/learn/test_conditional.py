@@ -139,7 +139,7 @@ def ledger(tmp_path):
     [
         (PoissonRegressor(), "squared", "PoissonRegressor does not accept negative targets"),
         (PoissonRegressor(), "poisson", "PoissonRegressor does not accept negative targets"),
-        (HistGradientBoostingRegressor(loss="poisson"), "poisson", "takes no negative targets.*loss='poisson'"),
+        (HistGradientBoostingRegressor(loss="poisson"), "poisson", "does not accept negative targets.*loss='poisson'"),
         (
             HistGradientBoostingRegressor(loss="absolute_error"),
             "absolute",

@@ -241,7 +241,7 @@ def test_a_batch_that_could_not_be_written_leaves_all_messages_free(party, monke
     second, others = later(party, "second.parquet", ROWS + 300, PERSONS, PERSONS + 60)
     with monkeypatch.context() as patch:
         patch.setattr(ArrowInput, "randomize", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
-        with pytest.raises(LabelDPError, match="as it was"):
+        with pytest.raises(LabelDPError, match="was not changed"):
             add(party, first)
     add(party, second)
     assert set(all_entries(party, others).values()) == {1}

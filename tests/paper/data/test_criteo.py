@@ -74,7 +74,7 @@ def test_a_compressed_log_reads_the_same(tmp_path):
         ([line("1.0"), line("'81726'")], r"line 2: field 2 .*should be a number\.$"),
         ([line("1.0"), line("81726x")], r"line 2: field 2 .*should be a number\.$"),
         ([line("1.0"), line("1.0", Sale="2")], r"line 2: field 1 \(Sale\) should be 0 or 1$"),
-        (["\t".join(CRITEO_SCHEMA.names), line("1.0")], r"line 1: field 1 .*no header"),
+        (["\t".join(CRITEO_SCHEMA.names), line("1.0")], r"line 1: field 1 .*not have a header"),
         ([line("1.0"), "", line("1.0")], r"line 2: "),
         ([line(), line()], r"no row with a sale amount"),
     ],

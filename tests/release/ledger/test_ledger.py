@@ -123,7 +123,7 @@ def test_a_name_that_could_mislead_is_refused(ledger, name):
 
 @pytest.mark.parametrize("name", ["sales", "Sales"])
 def test_a_dataset_is_entered_once_and_keeps_its_budget(ledger, name):
-    with pytest.raises(InvalidInput, match="'sales' already"):
+    with pytest.raises(InvalidInput, match="already has a dataset 'sales'"):
         ledger.add_dataset(name, budget=100)
     assert ledger.remaining("sales") == 3
 
@@ -198,7 +198,7 @@ def test_nothing_is_committed_before_its_mechanism_is_fixed(ledger):
 
 @pytest.mark.parametrize("act", [lambda ledger: ledger.commit("00" * 16), lambda ledger: ledger.fix("00" * 16, CHEAP)])
 def test_an_unknown_release_is_an_error(ledger, act):
-    with pytest.raises(InvalidInput, match="no release"):
+    with pytest.raises(InvalidInput, match="does not contain the release"):
         act(ledger)
 
 
@@ -303,7 +303,7 @@ def test_batches_are_recorded_once_each_and_charge_nothing(ledger):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"release_id": "00" * 16}, "no release"),
+        ({"release_id": "00" * 16}, "does not contain the release"),
         ({"mechanism_digest": "cd" * 32}, "another mechanism"),
         ({"records": 0}, "from 1 to"),
     ],
@@ -319,7 +319,7 @@ def test_a_batch_of_another_release_or_mechanism_is_refused(ledger, change, says
 
 def test_a_batch_needs_a_release_whose_mechanism_is_fixed(ledger):
     release = ledger.reserve("sales", 1)
-    with pytest.raises(InvalidInput, match="no mechanism in the ledger yet"):
+    with pytest.raises(InvalidInput, match="is not in the ledger yet"):
         ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)
 
 

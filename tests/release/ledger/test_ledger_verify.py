@@ -149,7 +149,7 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(ledger, own, recor
         (rewritten(1, budget="-1"), 1, "in place of an amount"),
         (rewritten(2, epsilon="0"), 2, "in place of an amount"),
         (rewritten(2, dataset="elsewhere"), 2, "was not entered"),
-        (rewritten(3, FIX, action="commit", committed_at="now"), 3, "no mechanism"),
+        (rewritten(3, FIX, action="commit", committed_at="now"), 3, "mechanism is not fixed"),
         (rewritten(3, id="00"), 3, "not charged"),
         (
             rewritten(4, "committed_at", action="fix", fixed_at="", mechanism_digest="", mechanism_sha256=""),

@@ -131,7 +131,7 @@ class LedgerMachine(RuleBasedStateMachine):
         except Crash:
             return
         except LabelDPError as error:
-            assert "no mechanism yet" in str(error)
+            assert "is not fixed yet" in str(error)
             assert charge.mechanism is None
             return
         assert charge.mechanism is not None

@@ -68,7 +68,7 @@ def test_a_column_with_other_rows_than_the_footer_says_is_refused(tmp_path, monk
     path = written(tmp_path / "cells.parquet", {"id": range(10), "c0": [0] * 10})
     read = pq.ParquetFile.read
     monkeypatch.setattr(pq.ParquetFile, "read", lambda self, names: read(self, names).slice(int("c0" in names)))
-    with pytest.raises(InvalidInput, match="is damaged: a column has other than 10 rows"):
+    with pytest.raises(InvalidInput, match="is damaged: a column does not have 10 rows"):
         CellsFile.read(path)
 
 

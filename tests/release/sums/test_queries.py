@@ -255,7 +255,10 @@ REFUSED = {
         lambda ledger: SumQueries([3, 99], 1, TEN, out_of_range="error", ledger=ledger, dataset="sales"),
         "index 1 is outside",
     ),
-    "an unknown dataset": (lambda ledger: SumQueries(LABELS, 1, TEN, ledger=ledger, dataset="x"), "no dataset"),
+    "an unknown dataset": (
+        lambda ledger: SumQueries(LABELS, 1, TEN, ledger=ledger, dataset="x"),
+        "does not contain the dataset",
+    ),
     "no dataset": (lambda ledger: SumQueries(LABELS, 1, TEN, ledger=ledger), "name of the dataset"),
     "no ledger": (lambda ledger: SumQueries(LABELS, 1, TEN, dataset="sales"), "give ledger=Ledger"),
     "a path as ledger": (lambda ledger: SumQueries(LABELS, 1, TEN, ledger="a.db", dataset="sales"), "must be a Ledger"),
@@ -269,7 +272,7 @@ REFUSED = {
     ),
     "residuals wider than labels": (
         lambda ledger: make(LABELS, ledger).subtract(np.zeros(4, np.int64), 5),
-        "narrower than that of the labels",
+        "narrower range than the labels",
     ),
     "a histogram of residuals": (
         lambda ledger: (one := make(LABELS, ledger)).subtract(np.zeros(4, np.int64), 2) or one.histogram(2, 1),

@@ -167,7 +167,7 @@ def test_true_labels_that_are_durations_need_a_model_with_a_unit(tmp_path):
 
 def test_the_source_and_the_domain_agree(folder):
     source = LabelSource("monday.parquet", "wait", "order", unit="days")
-    with pytest.raises(InvalidInput, match="source's unit is days, but that of the bounds is hours"):
+    with pytest.raises(InvalidInput, match="source's unit is days, but the unit of the bounds is hours"):
         privatize(source, LabelRandomizer(1, HOURS), "message")
     with pytest.raises(InvalidInput, match="not named"):
         privatize(source, LabelRandomizer(1, (0, 2)), "message")

@@ -53,7 +53,7 @@ def duration_numbers(array: NDArray[Any], unit: str | None, name: str) -> NDArra
     if unit is None:
         raise InvalidInput(
             f"{name} are durations, and numbers need a unit. Name the unit of the bounds, which is public: "
-            'Domain(0, 48, unit="hours"), on the command line privatize --unit hours'
+            'Domain(0, 48, unit="hours"), on the command line --unit hours'
         )
     if array.dtype.kind == "O":
         ticks = np.asarray([np.nan if _missing(value) else value / _MICROSECOND for value in array], np.float64)

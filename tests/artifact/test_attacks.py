@@ -267,7 +267,7 @@ def test_a_damaged_manifest_is_refused_with_the_reason(message, change, says):
 
 def test_a_message_without_a_manifest_is_refused(message):
     (message / "manifest.json").unlink()
-    with pytest.raises(InvalidInput, match=r"has no manifest\.json.*Ask for it again"):
+    with pytest.raises(InvalidInput, match=r"manifest\.json is missing\. Ask for it again"):
         Message.open(message)
 
 

@@ -55,6 +55,17 @@ def test_what_is_not_known_is_marked(run, visits):
     assert "larger ε" in err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--lower", "0"), ("--quantiles", "0.9"), ("--sign-key", "k.pem"), ("--unit", "hours")]
+)
+def test_options_for_labels_are_refused_for_a_message(run, visits, option, value):
+    (visits / "message").mkdir()
+    (visits / "message" / "manifest.json").write_text("{}")
+    code, _, error = run("report", visits / "message", option, value)
+    assert code == 2
+    assert f"{option} is for a report of labels" in error
+
+
 def test_wrong_options_are_refused_before_anything_is_written(run, visits):
     for more in (
         ("--out", visits / "r", "--id", "visit"),

@@ -40,5 +40,5 @@ def test_it_finds_the_best_of_all_partitions(loss, e):
 def test_deviances_come_in_floats_and_the_rest_need_a_minimiser_of_their_own():
     found = algorithm_2([1.0, 2.0], [0.5, 0.5], 3.0, minimiser(get_loss("gamma")))
     assert found.outputs == (1.25, 1.75)
-    with pytest.raises(InvalidInput, match="no minimiser for huber"):
+    with pytest.raises(InvalidInput, match="lacks a minimiser for huber"):
         minimiser(get_loss("huber(1)"))

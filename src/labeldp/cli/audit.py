@@ -209,7 +209,7 @@ def _mechanism(path: Path) -> Mechanism:
     from labeldp.mechanisms import Mechanism
 
     if not path.is_file():
-        raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
+        raise InvalidInput(f"there is no file or folder {path}: give the folder of a release, or a mechanism.json")
     try:
         text = read_text(path)
     except InvalidInput:

@@ -46,6 +46,10 @@ Person = Annotated[
         "counts as one, whatever the number of rows.",
     ),
 ]
+SmallestGroup = Annotated[
+    int,
+    typer.Option("--smallest-group", metavar="N", min=2, help="Groups with fewer records are merged into one."),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -164,8 +168,9 @@ class Bounds:
                 raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {self.integers!r}") from error
             return Domain.integers(first, last, self.unit)
         if self.lower is None or self.upper is None:
+            classes = "; or --classes for labels that are classes" if hasattr(self, "classes") else ""
             raise InvalidInput(
-                "give the public bounds of the labels: --lower A --upper B, or --integers A:B; or --classes for labels that are classes. They are yours to choose from what is "
+                f"give the public bounds of the labels: --lower A --upper B, or --integers A:B{classes}. They are yours to choose from what is "
                 "publicly known; bounds read off the labels would reveal them"
             )
         grid = None if cells is None else whole_number(cells, "--cells")
@@ -191,7 +196,7 @@ class BoundsOrClasses(Bounds):
         if self.classes is None:
             return super().domain(cells)
         if any(given is not None for given in (self.lower, self.upper, cells, self.integers, self.unit)):
-            raise InvalidInput("classes have no bounds: leave out --lower, --upper, --cells, --integers and --unit")
+            raise InvalidInput("classes have no bounds: leave out --lower, --upper, --integers, --unit and --cells")
         if "=" in self.classes:
             raise InvalidInput(
                 "--classes are plain names, such as no,yes. With several labels they are those of the labels without --bounds"
@@ -222,7 +227,9 @@ class Charging:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a release in Python."""
+        """The arguments of a release in Python. An unknown dataset is refused here."""
+        if self.opened is not None and self.dataset is not None:
+            self.opened.remaining(self.dataset)
         return {"ledger": self.opened, "dataset": self.dataset, "sign_key": self.sign_key}
 
     def tell(self) -> None:

@@ -28,7 +28,7 @@ from labeldp.cli.run_summary import note_left_out, outcome_record, tell_outcomes
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
@@ -175,7 +175,7 @@ def privatize(
     from labeldp.release.labels import privatize as release_labels
     from labeldp.release.randomizer import LabelRandomizer
 
-    domains = _domains(label, own_bounds or (), lambda: bounds.domain(cells), weights)
+    domains = _domains(label, own_bounds or (), bounds, cells, weights)
     known = None if prior is None else Prior.from_csv(prior)
     randomizers = {
         name: LabelRandomizer(epsilon, domain, loss, _mechanism(mechanism, purpose), known, bounds.out_of_range)
@@ -186,6 +186,7 @@ def privatize(
     reader.check(labels, keep_order=keep_order)
     if len(randomizers) > 1:
         _check_several(reader.engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
+    charged = charging.arguments
     if dry_run:
         with phases(quiet=shown.quiet) as phase:
             plan = randomizer.plan(*reader.count(labels, phase))
@@ -196,7 +197,6 @@ def privatize(
         raise InvalidInput("give --out DIR, the folder to write the message to")
     if key_file is None and message.exists():  # before Spark takes its seconds to start
         raise InvalidInput(f"{message} exists and is not overwritten: choose another --out")
-    charged = charging.arguments
     _note_order(id_column, keep_order=keep_order)
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
@@ -236,7 +236,7 @@ def privatize(
 
 
 def _domains(
-    labels: list[str], bounds: Sequence[str], common: Callable[[], Domain], weights: str | None
+    labels: list[str], bounds: Sequence[str], common: BoundsOrClasses, cells: str | None, weights: str | None
 ) -> dict[str, Domain]:
     """Return the domain of each label: its --bounds, or else the common ones."""
     from labeldp.domain import Domain
@@ -256,14 +256,16 @@ def _domains(
                 f"--bounds takes one of the labels and its bounds, as in {labels[0]}=0:400, got {text!r:.80}"
             )
         first, last = (plain_number(end, "each bound") for end in ends.split(":"))
-        own[name] = Domain(first, last)
-    try:
-        return {name: own[name] if name in own else common() for name in labels}
-    except InvalidInput as error:
-        missing = [name for name in labels if name not in own]
-        if not own or not missing:
-            raise
-        raise InvalidInput(f"the label {missing[0]!r} has no bounds: give --bounds {missing[0]}=A:B") from error
+        own[name] = Domain(first, last, unit=common.unit)
+    missing = [name for name in labels if name not in own]
+    given = any(each is not None for each in (common.lower, common.upper, common.integers, common.classes, cells))
+    if own and missing and not given:
+        raise InvalidInput(f"the label {missing[0]!r} has no bounds: give --bounds {missing[0]}=A:B")
+    if given and not missing:
+        raise InvalidInput(
+            "every label has its own --bounds: leave out --lower, --upper, --cells, --integers and --classes"
+        )
+    return {name: own[name] if name in own else common.domain(cells) for name in labels}
 
 
 def _weights(text: str | None) -> dict[str, int]:

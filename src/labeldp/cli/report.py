@@ -15,13 +15,13 @@ from labeldp.cli.options import (
     OutputOption,
     Person,
     Shown,
+    SmallestGroup,
     TextFiles,
     VerifyKey,
     comma_list,
     grouped,
 )
 from labeldp.cli.run_summary import for_each, note_clipped, records_text
-from labeldp.cli.score import SmallestGroup
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
@@ -102,14 +102,19 @@ def report(
         if is_message:
             from labeldp.artifact.reader import Message
 
-            for option, value in (
-                ("--label", label),
-                ("--epsilon", epsilon),
-                ("--out", folder),
-                ("--ledger", charging.ledger),
-                ("--person", person),
-            ):
-                if value is not None:
+            of_labels = {
+                "label": label,
+                "epsilon": epsilon,
+                "out": folder,
+                "person": person,
+                **vars(charging),
+                **vars(bounds),
+            }
+            of_labels |= vars(text) | {"quantiles": quantiles, "out_of_range": None}
+            usual = {"quantiles": "0.5", "decimal": "."}
+            for name, value in of_labels.items():
+                if value not in (None, usual.get(name)):
+                    option = f"--{name.replace('_', '-')}"
                     raise InvalidInput(f"{option} is for a report of labels, and {source} is a message: leave it out")
             found = report_groups(
                 Message.open(source, verify_key=verify_key),
@@ -125,8 +130,10 @@ def report(
                     "a report of labels needs --label, --epsilon and --out, or give the folder of a message"
                 )
             wanted = [] if quantiles == "none" else [_number(one) for one in comma_list(quantiles)]
-            if features is not None or id_column is not None:
-                raise InvalidInput(f"--features and --id are for a message, and {source} is none: leave them out")
+            if features is not None or id_column is not None or verify_key is not None:
+                raise InvalidInput(
+                    f"--features, --id and --verify-key are for a message, and {source} is not one: leave them out"
+                )
             found, clipped = report_labels(
                 text.source(source, label, None, person),
                 by,

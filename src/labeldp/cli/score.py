@@ -18,6 +18,7 @@ from labeldp.cli.options import (
     OutputOption,
     Person,
     Shown,
+    SmallestGroup,
     TextFiles,
     comma_list,
     grouped,
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from labeldp.evaluate.held_out_figures import HeldOutFigure
     from labeldp.evaluate.score import Score, ScoreOutcome
 
-SmallestGroup = Annotated[
-    int,
-    typer.Option("--smallest-group", metavar="N", min=2, help="Groups with fewer records are merged into one."),
-]
 SHOWN = {
     "mse": "MSE",
     "r2": "R²",

@@ -501,7 +501,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         rows = Rows.of(groups.codes, persons)
         count = None if persons is None else int(persons.max()) + 1
         for_means, for_counts = self._shares
-        request = sums_request(on_grid(self.domain), labels.size, REPORT)
+        request = sums_request(on_grid(self.domain), labels.size, self.kind)
         if self.domain.classes is not None:
             noise_scale(KINDS[_counted(self.domain)], for_means)
             return ReportReady(request, labels.size, 0, labels[rows.used], groups, rows, count, 0)

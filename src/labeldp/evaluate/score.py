@@ -677,7 +677,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
                 ClassSums.check(len(models), domain.count, rows.size, share)
         groups = sent.groups(column, rows, persons)
         counts = len(asked) - rows.size, len(ids) - rows.size, moved, clipped
-        request = sums_request(on_grid(domain), rows.size, SCORE)
+        request = sums_request(on_grid(domain), rows.size, self.kind)
         return ScoreReady(request, rows.size, 0, own, predictions, models, groups, persons, *counts)
 
     def draw(

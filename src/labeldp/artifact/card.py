@@ -155,7 +155,7 @@ over rows."""
 _NOT_PROTECTED = """\
 - What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - {}
-- **Other releases of the same labels.** Their ε add up: two releases with ε = 1 each are together a release with ε = 2.
+- **Other releases of the same labels.** Their ε add up with the ε of this one.
 - That the data were valid. Labels outside the bounds were moved to the nearest bound. A release is refused if labels are invalid, if
   too many of them lie outside the bounds, or, for private classes, if one of the named classes does not occur. So the existence of this
   release reveals that it was not refused."""

@@ -68,7 +68,7 @@ def test_text_is_compared_by_its_signs(spark, tmp_path):
     ("given", "said"),
     [
         ({"id": "order"}, "no column 'order'. It has: id, x"),
-        ({"id": "x"}, "ids are int and those in 'x' are double"),
+        ({"id": "x"}, "ids are int and the ids in 'x' are double"),
         ({"rows": 0}, "rows must be a positive whole number"),
         ({"rows": 10.0}, "rows must be a positive whole number"),
     ],
@@ -79,5 +79,5 @@ def test_refusals(spark, message, given, said):
 
 
 def test_text_for_integers_is_not_converted(spark, message):
-    with pytest.raises(InvalidInput, match="ids are int and those in 'id' are str"):
+    with pytest.raises(InvalidInput, match="ids are int and the ids in 'id' are str"):
         matching_features(spark.createDataFrame(features(["1", "007"])), message)

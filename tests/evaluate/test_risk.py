@@ -185,8 +185,3 @@ def words_of(page):
 @pytest.mark.parametrize("page", ["concepts/label-dp.md", "guides/for-legal.md"])
 def test_pages_state_the_meaning_of_epsilon_in_the_tested_words(page):
     assert meaning() in words_of(page)
-
-
-def test_the_guide_to_epsilon_has_the_first_sentence():
-    first = meaning().partition("e^ε")
-    assert first[0] + first[1] in words_of("guides/choose-epsilon.md")

@@ -136,7 +136,7 @@ def main() -> None:
         help=f"{', '.join(SETS)}; or unseen: the last {len(UNSEEN_SETS)} of these",
     )
     parser.add_argument(
-        "--methods", nargs="+", choices=["auto", "labels", "sums", "fast"], default=["auto", "labels", "sums"]
+        "--methods", nargs="+", choices=["auto", "labels", "sums", "both", "fast"], default=["auto", "labels", "sums"]
     )
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2, 4])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -185,7 +185,7 @@ def main() -> None:
         means = [f"{np.exp(np.mean(found[epsilon, method])):>9.3f}{'':>7}" for method in options.methods]
         print(f"{epsilon:>5g} {'geometric mean':<28}", *means, sep="", flush=True)
     if "auto" in options.methods:
-        print("l, s: auto took labels, sums")
+        print("b, l, s: auto took both, labels, sums")
 
 
 if __name__ == "__main__":

@@ -39,10 +39,9 @@ def test_the_plain_call_takes_sums_and_costs_epsilon():
     assert model.score(X, Y) > 0.3  # 0.9 without noise
 
 
-def test_a_large_epsilon_takes_labels():
+def test_a_large_epsilon_takes_sums_and_then_labels():
     model = LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(X[:150], Y[:150])
-    assert model.method_.name == "labels"
-    assert not hasattr(model, "sums_")
+    assert model.method_.name == "both"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_what_only_labels_can_do_takes_labels_and_is_refused_for_sums(settings, 
 
 
 def test_a_method_that_is_none_is_refused():
-    with pytest.raises(InvalidInput, match="auto, labels, sums"):
+    with pytest.raises(InvalidInput, match="auto, labels, sums, both"):
         LabelDPRegressor(domain=(0, 400), method="sum").fit(X, Y)
 
 
@@ -178,8 +177,7 @@ def test_the_method_follows_epsilon_records_and_columns():
     domain = Domain(0, 400)
     assert choose_method(50_000, 0.5, 20, domain).name == "sums"
     assert choose_method(50_000, 0.5, 1000, domain).name == "labels"
-    assert choose_method(50_000, 4, 20, domain).name == "labels"
-    assert choose_method(300, 1, 20, domain).name == "labels"  # measured: 8,700 with labels, 10,600 with sums
+    assert choose_method(50_000, 4, 20, domain).name == "both"
     assert choose_method(1000, 0.5, 20, domain).name == "sums"  # measured: 8,600 with labels, 5,300 with sums
 
 

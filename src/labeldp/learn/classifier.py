@@ -221,9 +221,11 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return np.array(domain.classes)[places]
 
     def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: Any) -> Method:
+        check_method(self.method)
+        if self.method == "both":
+            raise InvalidInput('method="both" is for numbers: classes are learned from labels or from sums')
         if len(self._found) == 2:
             return super()._chosen(records, X, parameters, people)
-        check_method(self.method)
         if self.method == "sums":
             raise InvalidInput(f'noisy sums are for two classes, and these are {len(self._found)}: use method="labels"')
         return Method("labels", "there are more than two classes")

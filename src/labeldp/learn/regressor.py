@@ -1,13 +1,14 @@
 """A scikit-learn meta-estimator whose `fit` is label-private.
 
-An estimator chooses one of two strategies, `SumsFit` or `LabelsFit`. Each reads everything first and raises an error for what
+An estimator chooses a strategy: `SumsFit`, `LabelsFit` or `BothFit`. Each reads everything first and raises an error for what
 cannot work (`prepare`), then releases (`release`), then trains on what was released (`train`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -44,6 +45,7 @@ from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.learn.sums.sums_learner import SumsLearner
+from labeldp.learn.sums_then_labels import MUCH, SumsThenLabels, design_for_residuals, epsilon_for_sums, explained_by
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
@@ -158,6 +160,8 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         """Return what releases and trains with this method."""
         if method.name == "sums":
             return SumsFit.prepare(self, X, labels, people)
+        if method.name == "both":
+            return BothFit.prepare(self, randomizer, X, labels, people)
         return LabelsFit.prepare(self, randomizer, X, labels, parameters, people)
 
     def _trained(self) -> None:
@@ -269,14 +273,14 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         given = next((what for what, there in only_labels.items() if there), None)
         if self.method == "labels":
             return Method("labels", "as asked for")
-        if self.method == "sums":
+        if self.method != "auto":
             if given is not None:
                 raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
             if not fits_sums(self._bounds):
                 raise InvalidInput(
                     "the bounds are too far apart or too close for sums: give the labels in another unit"
                 )
-            return Method("sums", "as asked for")
+            return Method(self.method, "as asked for")
         if given is not None:
             return Method("labels", f"only labels can be used with {given}")
         if records < 2:
@@ -363,11 +367,13 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         callable is called as loss(output, label).
     mechanism : str
         The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
-    method : {"auto", "labels", "sums"}
+    method : {"auto", "labels", "sums", "both"}
         "labels" randomizes each label and trains on the result. "sums" adds noise to sums of labels over groups of records that
         the features define, which needs far less noise while ε is small, and learns effects of columns and of pairs of columns.
-        "auto" takes sums where less error is expected of them (from ε, the numbers of records and columns), unless something else
-        is given that only labels have: an estimator, a loss other than squared, a mechanism, a prior, values, sample weights.
+        "both" spends at most a fifth of ε on sums. Where these explain much, it randomizes labels minus their predictions, which
+        need less noise than labels; elsewhere it randomizes labels. "auto" takes sums or both, from ε and the number of records, or
+        labels if something is given that only they have: an estimator, a loss other than squared, a mechanism, a prior, values,
+        sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
         The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
@@ -387,13 +393,13 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     Attributes
     ----------
     estimator_ : regressor
-        The regressor, fitted on private labels, or the `SumsModel`. It is public.
+        The regressor, fitted on private labels, the `SumsModel`, or both of them. It is public.
     method_ : Method
         Which method was used, and why.
     mechanism_ : FiniteMechanism
-        The public mechanism that randomized the labels; not there for sums.
+        The public mechanism that randomized the labels, or labels minus predictions; not there for sums.
     sums_ : PrivateSums
-        The noisy sums with their proof; not set for labels. If training failed, these are the sums that were released
+        The noisy sums with their proof, and their part of ε; not set for labels. If training failed, these are the sums that were released
         until then.
     estimators_ : list of LabelDPRegressor
         The fitted regressor of each column, if `y` had several. The attributes above are theirs then.
@@ -663,13 +669,21 @@ class SumsFit:
     queries: SumQueries
 
     @classmethod
-    def prepare(cls, model: LabelPrivateEstimator, X: Any, labels: NDArray[Any], people: People | None) -> Self:
+    def prepare(
+        cls,
+        model: LabelPrivateEstimator,
+        X: Any,
+        labels: NDArray[Any],
+        people: People | None,
+        reserved: Fraction = Fraction(0),
+    ) -> Self:
+        """Read everything. `reserved` is a part of ε that is charged and left to something else."""
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
             learner = SumsLearner(X)
         domain = Domain.of(model.domain)
-        epsilon = exact_epsilon(model.epsilon)
+        epsilon = exact_epsilon(model.epsilon) - reserved
         weight = 1 if people is None else people.weight
         grid = replace(grid_for_sums(domain, epsilon, weight), unit=domain.unit)
         queries = SumQueries(
@@ -680,13 +694,14 @@ class SumsFit:
             ledger=model.ledger,
             dataset=model.dataset,
             persons=None if people is None else people.words,
+            reserved=reserved,
         )
         return cls(learner, queries)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
-        count(self.queries.epsilon_exact)
+        count(self.queries.epsilon_exact + self.queries.reserved)
 
     def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
         try:
@@ -696,6 +711,68 @@ class SumsFit:
             raise
         finally:
             model.sums_ = self.queries.released
+
+
+@dataclass(frozen=True, eq=False)
+class BothFit:
+    """A model from noisy sums of the labels, then one from labels, or labels minus its predictions, that are randomized one by one."""
+
+    sums: SumsFit
+    randomizer: LabelRandomizer
+    features: Any
+    labels: Floats
+    unit: Unit
+
+    @classmethod
+    def prepare(
+        cls,
+        model: LabelPrivateEstimator,
+        randomizer: LabelRandomizer,
+        X: Any,
+        labels: NDArray[Any],
+        people: People | None,
+    ) -> Self:
+        epsilon, unit = exact_epsilon(model.epsilon), Unit() if people is None else people.unit()
+        size = len(labels) if people is None else int(people.sizes.sum())
+        later = epsilon - epsilon_for_sums(epsilon, size)
+        sums = SumsFit.prepare(model, X, labels, people, later)
+        values = randomizer.checked(labels)
+        if unit.rows is not None:
+            X, values = _safe_indexing(X, unit.rows), values[unit.rows]
+        return cls(sums, replace(randomizer, epsilon=later / unit.entries), X, values, unit)
+
+    def release(self, count: Callable[[Fraction], None]) -> None:
+        """Charge ε. Everything is drawn while the model is trained, because later steps depend on earlier ones."""
+        self.sums.release(count)
+
+    def train(self, model: LabelPrivateEstimator, _: None) -> None:
+        self.sums.train(model, None)
+        first = model.__dict__.pop("estimator_")
+        predictions = first.predict(self.features)
+        explained = explained_by(first, predictions)
+        residuals = explained >= MUCH
+        private = self._randomized(predictions if residuals else None)
+        model.mechanism_ = private.mechanism
+        recipe = Recipe.of(private.mechanism, "squared")
+        fitted = SumsThenLabels(first, residuals=residuals, share=recipe.share)
+        with keeping(model, private):
+            model.estimator_ = fitted.fit(self.features, recipe.targets(private.codes))
+        what = "residuals" if residuals else "labels"
+        model.method_ = Method(
+            "both", f"{model.method_.why}; sums explain about {explained:.0%}, so {what} were randomized"
+        )
+
+    def _randomized(self, predictions: Floats | None) -> PrivateLabels:
+        """Spend the rest of ε on the labels, or on labels minus predictions."""
+        values = self.labels
+        if predictions is None:
+            mechanism = self.randomizer.plan(values.size).fit(values)
+        else:
+            width = self.sums.queries.domain.upper - self.sums.queries.domain.lower
+            values = values - predictions
+            narrow, mechanism = design_for_residuals(values, exact_epsilon(self.randomizer.epsilon), width)
+            values = np.clip(values, narrow.lower, narrow.upper)
+        return PrivateLabels(mechanism.codes(values), mechanism, self.unit.rows, self.unit.entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -764,19 +841,11 @@ class LabelsFit:
 
     def train(self, model: LabelPrivateEstimator, private: Any) -> None:
         model.mechanism_ = private.mechanism
-        try:
+        with keeping(model, private):
             recipe = Recipe.of(private.mechanism, model.loss, model.target_values)
             fitted = recipe.model(self._learner(model.estimator, recipe))
             with without_values():
                 fitted.fit(self.features, recipe.targets(private.codes), **self.parameters)
-        except BaseException as error:  # also an interrupt: keep what was released
-            model.private_labels_ = private
-            error.add_note(
-                "ε is spent, but the released labels are kept: train on private_labels_.values() of this estimator, at no "
-                "further cost"
-                + ("." if self.unit.rows is None else ", and on the rows private_labels_.rows of the features.")
-            )
-            raise
         model.estimator_ = fitted
 
     def _learner(self, estimator: Any, recipe: Recipe) -> Any:
@@ -790,6 +859,21 @@ class LabelsFit:
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
         return stack if encoded else stack.model(self.labels.size)
+
+
+@contextmanager
+def keeping(model: LabelPrivateEstimator, private: PrivateLabels) -> Iterator[None]:
+    """Keep the released labels if training on them fails or is interrupted."""
+    try:
+        yield
+    except BaseException as error:
+        model.private_labels_ = private
+        error.add_note(
+            "ε is spent, but the released labels are kept: train on private_labels_.values() of this estimator, at no "
+            "further cost"
+            + ("." if private.rows is None else ", and on the rows private_labels_.rows of the features.")
+        )
+        raise
 
 
 def _encoded(X: Any, parameters: dict[str, Any]) -> Any:

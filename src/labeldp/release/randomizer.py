@@ -83,10 +83,14 @@ class Plan:
         if self.split is None:
             return design(self.mechanism, self.request)
         assert counts is not None, "a private prior is drawn from counts"
-        prior = releasable(self.mechanism).fit_prior(counts, self.split.scale, self.request)
-        if prior.epsilon_exact != self.split.epsilon_prior:
+        return self.design_for(self.draw_prior(counts, self.split))
+
+    def draw_prior(self, counts: NDArray[np.int64], split: BudgetSplit) -> Prior:
+        """Draw the private prior from exact counts of the labels on `grid`. Costs `epsilon_prior`."""
+        prior = releasable(self.mechanism).fit_prior(counts, split.scale, self.request)
+        if prior.epsilon_exact != split.epsilon_prior:
             raise PrivacyRefused(f"the prior of {self.mechanism} cost another epsilon than its share of the budget")
-        return self.design_for(prior)
+        return prior
 
     def fit(self, values: Floats) -> FiniteMechanism:
         """Design the mechanism for checked labels. Costs `epsilon_prior`."""

@@ -46,6 +46,8 @@ class SumQueries(ReprMixin):
     persons : array-like, optional
         The person of each label, integers or text. ε is then for all labels of a person together, and a label of a
         person with k of them has a weight of 1/k in every sum.
+    reserved : Fraction, default 0
+        Charge this to the ledger together with ε, for something else that is released of the same labels.
 
     Raises
     ------
@@ -86,8 +88,10 @@ class SumQueries(ReprMixin):
         ledger: Ledger | None = None,
         dataset: str | None = None,
         persons: Any = None,
+        reserved: Fraction = Fraction(0),
     ) -> None:
-        self._budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
+        self.reserved = reserved
+        self._budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person", reserved)
         self._held = HeldLabels(labels, domain, out_of_range, persons)
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()

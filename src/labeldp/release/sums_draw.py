@@ -29,7 +29,8 @@ ExactPass = Callable[[], tuple[Integers, Integers]]
 class SumsBudget:
     """The budget of a release of sums for each record or person, and its remainder. The first draw charges all of it to the ledger.
 
-    Raises an error immediately if the ledger has less left.
+    `reserved` is charged at the same time, for a release of the same labels that follows. Raises an error immediately if the ledger
+    has less left.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class SumsBudget:
         ledger: Ledger | None = None,
         dataset: str | None = None,
         unit: str = "record",
+        reserved: Fraction = Fraction(0),
     ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
-        self._account, self._charged = Account(self.epsilon, ledger, dataset, unit=unit), False
+        self._account, self._charged = Account(self.epsilon + reserved, ledger, dataset, unit=unit), False
         self._account.require()
 
     def charge(self, domain: Domain, records: int) -> None:

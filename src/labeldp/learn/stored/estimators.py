@@ -43,6 +43,7 @@ from labeldp.learn.stack import Stack
 from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
 from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
 from labeldp.learn.sums.sums_model import SumsModel
+from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import NormalScores
@@ -218,6 +219,14 @@ def _check_encoded(model: Any) -> None:
         raise InvalidInput("the trees do not fit the columns")
 
 
+def _check_both(model: Any) -> None:
+    if not hasattr(model, "model_"):
+        return
+    columns = len(model.encoder_.numeric) + len(model.encoder_.categorical)
+    if model.n_features_in_ != columns or model.model_.n_features_in_ != columns + 1:
+        raise InvalidInput("the stack does not fit the columns")
+
+
 def _check_private(model: Any) -> None:
     if model.ledger is not None:  # a copy without it could be fitted at no charge
         raise NotStorable("an estimator with a ledger cannot be stored: save its estimator_, with the bounds as facts")
@@ -361,6 +370,12 @@ add(
     *(
         estimator(kind, {"encoder_": (ColumnEncoder,), "model_": models}, _check_encoded, fitted=INPUT)
         for kind, models in ((BoostingRegressor, (LinearStart, Trees)), (StackedRegressor, (Stack,)))
+    ),
+    estimator(
+        SumsThenLabels,
+        {"first": (SumsModel,), "residuals": (bool,), "encoder_": (ColumnEncoder,), "model_": (Stack,)},
+        _check_both,
+        fitted=INPUT,
     ),
     estimator(
         ConditionalRegressor,

@@ -1,0 +1,146 @@
+"""`LabelDPRegressor(method="both")`: sums first, then labels or residuals, for one ε."""
+
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from labeldp import InsufficientBudget, InvalidInput, LabelDPClassifier, LabelDPRegressor, Ledger, Prior, SavedModel
+from labeldp.learn.stack import RULE, Stack
+from labeldp.learn.sums_then_labels import SumsThenLabels, clipped_cells, design_for_residuals, epsilon_for_sums
+
+ROWS = 3000
+GENERATOR = np.random.default_rng(28)
+X = pd.DataFrame({"size": GENERATOR.uniform(0, 1, ROWS), "shop": GENERATOR.choice(list("abc"), ROWS)})
+SIGNAL = 60 + 200 * X["size"] + 40 * (X["shop"] == "a")
+EXPLAINED = np.clip(SIGNAL + GENERATOR.normal(0, 10, ROWS), 0, 400)
+HIDDEN = GENERATOR.uniform(0, 400, ROWS)
+
+
+@pytest.fixture
+def small():
+    """A stack of one model: these tests are about what is released, not about what is learned from it."""
+    with mock.patch("labeldp.learn.stack.candidates", return_value=[RULE]):
+        yield
+
+
+def both(y, epsilon=4, **settings):
+    persons = settings.pop("persons", None)
+    return LabelDPRegressor(epsilon=epsilon, domain=(0, 400), method="both", **settings).fit(X, y, persons=persons)
+
+
+def total(model):
+    """What was released, in all: sums, the histogram of the mechanism's prior, and the mechanism."""
+    return model.sums_.epsilon_exact + model.mechanism_.prior.epsilon_exact + model.mechanism_.epsilon_exact
+
+
+@pytest.mark.usefixtures("small")
+def test_where_sums_explain_much_residuals_are_randomized_in_a_narrower_range():
+    model = both(EXPLAINED)
+    assert model.estimator_.residuals
+    assert "residuals" in model.method_.why
+    domain = model.mechanism_.domain
+    assert domain.lower < 0 < domain.upper
+    assert (
+        domain.upper - domain.lower < 200
+    )  # residuals of a model from sums lie within about ±40 of 0, and labels between 0 and 400
+    assert model.score(X, EXPLAINED) > 0.8
+
+
+@pytest.mark.usefixtures("small")
+def test_where_sums_explain_little_labels_are_randomized_within_their_bounds():
+    model = both(HIDDEN)
+    assert not model.estimator_.residuals
+    assert "labels were randomized" in model.method_.why
+    assert (model.mechanism_.domain.lower, model.mechanism_.domain.upper) == (0, 400)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("labels", [EXPLAINED, HIDDEN], ids=["residuals", "labels"])
+def test_all_parts_together_cost_epsilon_and_are_charged_once(labels, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 5)
+    model = both(labels, ledger=ledger, dataset="sales")
+    assert total(model) == 4
+    assert model.epsilon_spent_ == 4
+    assert ledger.remaining("sales") == 1
+    assert len(ledger.history()) == 1
+    assert model.sums_.proof().holds
+    assert model.mechanism_.proof().holds
+
+
+@pytest.mark.usefixtures("small")
+def test_persons_have_one_epsilon_for_all_of_their_rows():
+    model = both(EXPLAINED, persons=np.arange(ROWS) // 3)
+    assert model.sums_.weighting is not None
+    assert model.sums_.epsilon_exact == epsilon_for_sums(Fraction(4), ROWS // 3)
+    entries = (4 - model.sums_.epsilon_exact) / (total(model) - model.sums_.epsilon_exact)
+    assert entries in (1, 2, 3)
+
+
+def test_nothing_is_drawn_if_the_budget_does_not_suffice(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    drawn = mock.patch("labeldp.release.sums_draw.add_laplace", side_effect=AssertionError("drawn"))
+    with drawn, pytest.raises(InsufficientBudget):
+        both(EXPLAINED, ledger=ledger, dataset="sales")
+    assert ledger.remaining("sales") == 3
+
+
+@pytest.mark.usefixtures("small")
+def test_a_failed_training_keeps_what_was_released():
+    model = LabelDPRegressor(epsilon=4, domain=(0, 400), method="both")
+    with mock.patch.object(Stack, "fit", side_effect=ValueError("no")), pytest.raises(ValueError, match="no"):
+        model.fit(X, EXPLAINED)
+    assert not hasattr(model, "estimator_")
+    assert len(model.private_labels_.values()) == ROWS
+    assert model.sums_.answers
+    assert model.epsilon_spent_ == 4
+
+
+def test_the_histogram_and_the_mechanism_of_residuals_cost_epsilon_together():
+    residuals = GENERATOR.normal(0, 5, 500)
+    narrow, mechanism = design_for_residuals(residuals, Fraction(3), 400.0)
+    assert -40 < narrow.lower < 0 < narrow.upper < 40
+    assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == 3
+    assert mechanism.proof().holds
+
+
+@pytest.mark.parametrize("masses", [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]])
+def test_a_clip_has_at_least_two_cells(masses):
+    first, last = clipped_cells(Prior(np.arange(5.0), masses), 0.4)
+    assert 0 <= first < last <= 4
+
+
+@pytest.mark.usefixtures("small")
+def test_a_saved_model_predicts_the_same(tmp_path):
+    model = both(EXPLAINED)
+    SavedModel(model, {"bounds": None}).save(tmp_path / "model")
+    again = SavedModel.load(tmp_path / "model").model
+    assert isinstance(again.estimator_, SumsThenLabels)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_both_is_for_numbers_without_anything_that_only_labels_have():
+    with pytest.raises(InvalidInput, match="absolute loss"):
+        LabelDPRegressor(epsilon=4, domain=(0, 400), method="both", loss="absolute").fit(X, EXPLAINED)
+    with pytest.raises(InvalidInput, match="numbers"):
+        LabelDPClassifier(epsilon=4, method="both").fit(X, X["shop"] == "a")
+
+
+@pytest.mark.slow
+def test_it_is_better_than_labels_and_sums_alone_where_features_explain_much():
+    test = slice(1500, None)
+    curved = np.clip(SIGNAL + 60 * np.sin(12 * X["size"]) * (X["shop"] == "b") + GENERATOR.normal(0, 5, ROWS), 0, 400)
+    errors = {}
+    for method in ("labels", "sums", "both"):
+        model = LabelDPRegressor(epsilon=6, domain=(0, 400), method=method).fit(X[:1500], curved[:1500])
+        errors[method] = np.mean(np.square(model.predict(X[test]) - curved[test]))
+    assert errors["both"] < min(errors["labels"], errors["sums"])
+
+
+def test_the_share_of_sums_falls_with_the_number_of_records():
+    assert epsilon_for_sums(Fraction(2), 1000) == Fraction(2, 5)
+    assert epsilon_for_sums(Fraction(2), 10**6) == Fraction(1, 100)

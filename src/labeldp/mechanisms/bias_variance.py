@@ -20,6 +20,7 @@ from labeldp.design.channels import (
     unbiased_channel_on_outputs,
     visible_bias_matrix,
 )
+from labeldp.design.channels.visibility import normal_chances, normal_quantiles
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
@@ -79,11 +80,9 @@ class NormalScores:
     @classmethod
     def of(cls, labels: Floats, masses: Floats) -> NormalScores:
         """Return the scores of labels with these masses; labels without mass lie close together."""
-        from scipy.special import ndtri  # slow to import, and many mechanisms do not need it
-
         held = np.maximum(masses, _LEAST_MASS)
         below = np.cumsum(held)[:-1] / held.sum()
-        return cls(frozen(labels), frozen(ndtri(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
+        return cls(frozen(labels), frozen(normal_quantiles(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
 
     @property
     def scores(self) -> Floats:
@@ -102,10 +101,8 @@ class NormalScores:
 
     def _density_and_chance(self) -> tuple[Floats, Floats]:
         """Return the normal density at the ends of each label's interval, and the probability of the interval."""
-        from scipy.special import ndtr
-
         density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
-        chance = np.diff(np.r_[0.0, ndtr(self.borders), 1.0])
+        chance = np.diff(np.r_[0.0, normal_chances(self.borders), 1.0])
         return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
 
     def labels_at(self, scores: Floats) -> Floats:
@@ -114,13 +111,12 @@ class NormalScores:
         A label in the middle is spread evenly to half the distance to its neighbours. The first and the last label are not:
         they are usually bounds, where many labels are equal.
         """
-        from scipy.special import ndtr
-
         if self.labels.size == 1:
             return np.full(np.shape(scores), self.labels[0])
         middles = (self.labels[:-1] + self.labels[1:]) / 2
         ends = self.borders[[0, -1]]
-        inside = np.interp(ndtr(scores), ndtr(self.borders), middles)
+        scores = np.asarray(scores, np.float64)
+        inside = np.interp(normal_chances(scores), normal_chances(self.borders), middles)
         inside = np.where(scores > ends[1], self.labels[-1], inside)
         return np.asarray(np.where(scores <= ends[0], self.labels[0], inside))
 

@@ -77,14 +77,14 @@ def apply(
       labeldp apply messages later.parquet --key-file several.key
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.artifact.description import read_description
-    from labeldp.artifact.manifest import MANIFEST, release_folder
+    from labeldp.artifact.manifest import MANIFEST, inner_releases, release_folder
     from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
     from labeldp.release.several import apply_several, shared_labels
     from labeldp.release_kind import LABELS
 
     record = None if ledger is None else Ledger(ledger)
-    several = not (message / MANIFEST).exists() and any(message.glob(f"*/{MANIFEST}"))
+    several = not (message / MANIFEST).exists() and bool(inner_releases(message))
     first = message / shared_labels(message)[0] if several else message
     header = read_description(release_folder(first) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column

@@ -1,4 +1,7 @@
-"""Files of tables: their formats, some of their columns in batches of bounded size, and errors about damaged files."""
+"""Files of tables: their formats, some of their columns in batches of bounded size, and errors about damaged files.
+
+Parquet files are opened so that a damaged file cannot take more memory than its size justifies.
+"""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -9,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.tables import csv_text
-from labeldp.tables.parquet import open_parquet
 
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 BATCH_ROWS = 1 << 19
@@ -21,6 +24,18 @@ BATCH_BYTES = 1 << 26
 """A batch has at most `BATCH_ROWS` rows, and at most about `BATCH_BYTES` bytes if the ids are long."""
 MAPPED_BATCH = 1 << 28
 """An Arrow file whose batches are larger on average is memory-mapped, since a batch might not fit into memory."""
+
+WHOLE_BYTES = 1 << 25
+"""A file up to this size is read as a whole. Its parts are then views, so none can be longer than the file."""
+
+PIECE_BYTES = 1 << 20
+
+ROWS_PER_BYTE = 16
+"""The most rows per byte in a file of distinct ids. Consecutive ids, sorted and compressed with zstd, reach about 2. Equal ids
+reach hundreds, because Parquet stores a repeated value as its number of repetitions."""
+
+FEW_ROWS = 1 << 20
+"""The limit on rows per byte does not apply to files with at most this number of rows."""
 
 Progress = Callable[[int], None]
 """Called with the number of rows done since the last call."""
@@ -77,6 +92,44 @@ def estimate_records(file: Path) -> int | None:
     """Return the number of rows if it can be found without parsing them. For a text file it may be wrong: see `count_lines`."""
     typed = table_format(file).typed
     return csv_text.count_lines(file) if typed is None else typed.columns(file)[1]
+
+
+def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Arrow allocates and fills the amount of memory that a header in the file requests, before it checks that the file
+    has that size: 2.5 GB for a file of 1,270 bytes. So small files are read first and opened in memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    piecewise : bool
+        Whether to read columns of a larger file in pieces, on demand, so that row groups need not fit into memory.
+    """
+    if path.stat().st_size <= WHOLE_BYTES:
+        # In Arrow's memory, not in a Python object: an Arrow thread that frees Python's memory while Python exits
+        # aborts the process, after all output, with exit code 134.
+        with pa.OSFile(str(path)) as file:
+            return pq.ParquetFile(pa.BufferReader(file.read_buffer()), pre_buffer=False)
+    if piecewise:
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=PIECE_BYTES)
+    return pq.ParquetFile(path)
+
+
+def rows_in(metadata: pq.FileMetaData) -> int:
+    """Return the number of rows in all row groups, which is the number that is read. The total in the footer is unchecked."""
+    return sum(max(0, metadata.row_group(number).num_rows) for number in range(metadata.num_row_groups))
+
+
+def check_density(rows: int, path: Path) -> None:
+    """Raise `InvalidInput` if a file of distinct ids is too small for its number of rows."""
+    size = path.stat().st_size
+    if rows > max(FEW_ROWS, ROWS_PER_BYTE * size):
+        raise InvalidInput(
+            f"{path} has {rows:,} rows in {size:,} bytes, which is too small for a different id in each row. The file is damaged or was "
+            "forged: ask the sender for it again"
+        )
 
 
 def _parquet_columns(file: Path) -> tuple[pa.Schema, int]:

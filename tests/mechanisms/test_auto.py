@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from criterion import visible_bias_and_variance
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
@@ -18,7 +19,6 @@ from labeldp.mechanisms.bias_variance import (
     VISIBLE,
     Unbiased,
     design_scale,
-    visible_bias_and_variance,
     weight_of_variance,
 )
 from labeldp.mechanisms.decoding import code_values

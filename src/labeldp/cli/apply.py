@@ -101,7 +101,7 @@ def apply(
         else:
             with reader.reads(labels, phase) as found:
                 outcomes = {named: add_batch(message, found, phase=phase, **given)}
-    tell_outcomes(outcomes, _report, out_of_range, shown, several=several)
+    tell_outcomes(outcomes, _show, out_of_range, shown, several=several)
 
 
 def _check_several(engine: str, label: str | None) -> None:
@@ -113,7 +113,7 @@ def _check_several(engine: str, label: str | None) -> None:
         )
 
 
-def _report(outcome: ReleaseOutcome) -> None:
+def _show(outcome: ReleaseOutcome) -> None:
     now = count_of(outcome.message_records, "record")
     line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
     if outcome.already_held:

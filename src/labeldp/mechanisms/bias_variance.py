@@ -384,20 +384,6 @@ class BiasVariance(FiniteMechanism):
         return self.parameter("visible")
 
 
-def visible_bias_and_variance(
-    mechanism: FiniteMechanism, values: Floats, prior: Prior, visible: float
-) -> tuple[float, float]:
-    """Return the two terms of the criterion, E[(E[bias | x])²] and E[Var(value | x)], for training on `values[code]`."""
-    held = prior.masses > 0
-    labels, masses = prior.values[held], prior.masses[held]
-    center = float(masses @ labels)  # the result does not depend on the zero point, but large numbers would cancel
-    means, variances = mechanism.conditional_moments(labels, values)
-    means, bias = means - center, means - labels
-    joint = visible_bias_matrix(masses, visible)
-    second = float(masses @ (variances + np.square(means)))
-    return float(bias @ joint @ bias), second - float(means @ joint @ means)
-
-
 def weight_of_variance(records: int) -> float:
     """Return τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
     if records < 1:

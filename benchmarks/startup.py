@@ -11,7 +11,7 @@ Each of these runs in fresh processes, turn by turn, and the first round is not 
 - privatize:  labeldp privatize on 20,000 rows, from the file to the message;
 - compiling:  the first randomize again, with an empty cache of compiled loops, once.
 
-ReprMixin are the medians of wall and processor time, and their ratios to those of the reference. On a busy machine only the
+The results are the medians of wall and processor time, and their ratios to those of the reference. On a busy machine only the
 ratios mean something.
 """
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.tables import parquet as parquet_file
-from labeldp.tables.parquet import ROWS_PER_BYTE, WHOLE_BYTES, check_density, open_parquet
+from labeldp.tables import files as parquet_file
+from labeldp.tables.files import ROWS_PER_BYTE, WHOLE_BYTES, check_density, open_parquet
 
 CLAIMED = 1_395_469_255
 PLAIN = {"compression": "none", "use_dictionary": False, "column_encoding": "PLAIN", "write_statistics": False}
@@ -81,7 +81,7 @@ def test_a_page_that_claims_to_be_huge_takes_no_memory(damaged):
 def test_a_file_of_any_size_is_read(tmp_path, monkeypatch, whole, piecewise):
     table = pa.table({"y": [1.0, 2.0, 3.0]})
     pq.write_table(table, tmp_path / "a.parquet")
-    monkeypatch.setattr("labeldp.tables.parquet.WHOLE_BYTES", WHOLE_BYTES if whole else 0)
+    monkeypatch.setattr("labeldp.tables.files.WHOLE_BYTES", WHOLE_BYTES if whole else 0)
     with open_parquet(tmp_path / "a.parquet", piecewise=piecewise) as parquet:
         assert parquet.read() == table
 

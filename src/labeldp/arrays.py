@@ -1,10 +1,13 @@
 """Labels given as lists, NumPy, pandas, polars or Arrow arrays, or durations, as float64 arrays."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import cached_property, update_wrapper
 from math import gcd
-from typing import Any
+from types import FunctionType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +95,54 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
     view = np.require(values, requirements=["C", "A"])[:]
     view.flags.writeable = False
     return view
+
+
+class compiled:  # noqa: N801 - a decorator
+    """A loop over arrays. Python runs it until the loops of this process have seen `_MOST_INTERPRETED` elements, then numba compiles it.
+
+    Importing numba takes longer than a whole release of 1,000 rows, so small inputs do not import it. Both run the same
+    source and give the same bits: words are NumPy's unsigned 64-bit integers, which wrap around as numba's do. Literals that
+    meet them are wrapped too, because numba turns `uint64 + int` into a float. A loop may call other loops.
+    """
+
+    interpreted = 0
+
+    def __init__(self, source: Callable[..., Any]) -> None:
+        update_wrapper(self, source)
+        self.source = source
+
+    def __call__(self, *arguments: Any) -> Any:
+        if "machine_code" not in self.__dict__:
+            elements = sum(argument.size for argument in arguments if isinstance(argument, np.ndarray))
+            if compiled.interpreted + elements <= _MOST_INTERPRETED:
+                compiled.interpreted += elements
+                with np.errstate(over="ignore"):
+                    return self.python(*arguments)
+        return self.machine_code(*arguments)
+
+    @cached_property
+    def python(self) -> Callable[..., Any]:
+        """The loop as Python runs it."""
+        return self._calling(lambda loop: loop.python)
+
+    @cached_property
+    def machine_code(self) -> Callable[..., Any]:
+        """The loop as numba compiles it. The machine code is kept on disk for the next process."""
+        import numba
+
+        function = self._calling(lambda loop: loop.machine_code)
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+    def _calling(self, form: Callable[[Self], Callable[..., Any]]) -> Callable[..., Any]:
+        """Return the source as a function that calls other loops in the same form."""
+        names = self.source.__globals__
+        used = {name: names.get(name) for name in self.source.__code__.co_names}
+        loops = {name: form(loop) for name, loop in used.items() if isinstance(loop, type(self))}
+        return FunctionType(self.source.__code__, names | loops, self.source.__name__)
+
+
+_MOST_INTERPRETED = 2**18
+"""Python takes about as long for this many elements as the import of numba."""
 
 
 def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> Floats:

@@ -23,7 +23,7 @@ from labeldp.priors import Prior
 from labeldp.release.apply import apply
 from labeldp.release.labels import privatize
 from labeldp.release.randomizer import LabelRandomizer
-from labeldp.tables import parquet as parquet_file
+from labeldp.tables import files as parquet_file
 
 ROWS = 400
 PART = "labels/part-00001.parquet"

@@ -195,6 +195,23 @@ def test_a_wrong_message_or_key_file_is_refused(run, message):
     refused(run, key="nothing", says="there is no key file nothing")
     shutil.copy("key", "message/key")
     refused(run, key="message/key", says="would be sent along")
+    report = (
+        "--label",
+        "y",
+        "--epsilon",
+        1,
+        "--lower",
+        0,
+        "--upper",
+        100,
+        "--out-of-range",
+        "clip-all",
+        "--out",
+        "report",
+        "-q",
+    )
+    assert run("report", "monday.parquet", *report)[0] == 0
+    refused(run, message="report", says="report is a report, not a message: give the folder of a message")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,13 @@ def test_several_labels_write_a_message_each(run, folder):
     assert sizes["amount"] > sizes["days"]
     code, output, _ = run("privatize", *shared, "--json")
     assert {name: each["records"] for name, each in json.loads(output)["messages"].items()} == sizes
+    code, output, _ = run("audit", "ms", "--json")
+    audited = json.loads(output)["releases"]
+    assert {name: each["message"]["records"] for name, each in audited.items()} == sizes
+    code, output, _ = run("audit", "ms")
+    assert code == 0
+    assert output.count("proven: the exact ratio") == 2
+    assert "in the messages of amount and days together" in output
     code, _, error = run("apply", "ms", ORDERS[0], "--key-file", "k", "--label", "amount")
     assert code == 2
     assert "leave out --label" in error
@@ -75,6 +82,8 @@ def test_several_labels_write_a_message_each(run, folder):
     assert code == 0
     assert [each["records"] for each in json.loads(output)["messages"].values()] == [0, 0]  # all persons are served
     assert {name: Message.open(folder / "ms" / name).records for name in sizes} == sizes
+    (folder / "ms" / "days" / "labels.parquet").unlink()
+    assert run("audit", "ms")[0] == 2
 
 
 @pytest.mark.parametrize(

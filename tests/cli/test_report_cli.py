@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -45,6 +46,12 @@ def test_the_features_party_reports_a_message(run, visits):
     assert "this report costs nothing" in out
     assert len(json.loads(run("report", visits / "message", *groups, "--json")[1])["figures"]) == 2
     assert run("report", visits / "message", *groups, "--epsilon", 1)[0] == 2
+    table = pq.read_table(visits / "visits.parquet")
+    pa_csv.write_csv(
+        table, visits / "visits.csv", pa_csv.WriteOptions(delimiter="^")
+    )  # a delimiter that is not recognised
+    groups = "--features", visits / "visits.csv", "--id", "visit", "--by", "ward"
+    assert run("report", visits / "message", *groups, "--delimiter", "^")[1] == out
     assert run("report", visits / "message", "--by", "ward")[0] == 2
 
 

@@ -26,10 +26,11 @@ def test_no_other_answer_loses_less(loss):
         )  # a loss with many minima is searched roughly
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", "squared-log"])
+@pytest.mark.parametrize("loss", loss_examples())
 def test_stretched_labels_increase(loss):
     labels = np.linspace(0.5, 400, 300)
-    assert (np.diff(get_loss(loss).stretched(labels, 60.0)) > 0).all()
+    stretched = get_loss(loss).stretched(labels, 60.0)
+    assert stretched is None or (np.diff(stretched) > 0).all()
 
 
 def test_gamma_and_poisson_stretch_alike_in_every_unit():

@@ -7,18 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from criterion import visible_bias_and_variance
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
 from labeldp.learn.sizing import boosting_settings
-from labeldp.losses import get_loss
+from labeldp.losses import get_loss, loss_examples
 from labeldp.mechanisms import BiasVariance, Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
 from labeldp.mechanisms.bias_variance import (
     VISIBLE,
     Unbiased,
     design_scale,
-    visible_bias_and_variance,
     weight_of_variance,
 )
 from labeldp.mechanisms.decoding import code_values
@@ -64,7 +64,7 @@ def test_more_records_buy_less_bias():
     assert (np.diff([choice.prediction.bias for choice in choices]) < 0).all()
 
 
-@pytest.mark.parametrize("loss", ["absolute", "pinball(0.9)", "huber(3)", "poisson", "squared-log", "gamma"])
+@pytest.mark.parametrize("loss", [name for name in loss_examples() if name != "squared"])
 def test_every_loss_gets_a_design_on_its_own_scale(loss):
     prior = Prior([1, 2, 5, 9, 40], [4, 3, 2, 1, 1])
     choice = choose(prior, 1, 10_000, loss)

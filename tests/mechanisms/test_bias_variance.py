@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from criterion import visible_bias_and_variance
 from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Mechanism, RROnBins
-from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, visible_bias_and_variance
+from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased
 from labeldp.mechanisms.decoding import code_values
 from labeldp.paper.data import criteo_prior
 

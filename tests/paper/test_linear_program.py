@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from labeldp.design.bins import optimal_bins
+from labeldp.losses import loss_examples
 from labeldp.paper.optimality import best_matrix, signature
 from labeldp.priors import Prior
 
-LOSSES = ["squared", "absolute", "pinball(0.3)", "huber(1.5)", "poisson", "gamma", "squared-log"]
+LOSSES = loss_examples()
 NON_CONVEX = {
     "root": lambda output, label: np.sqrt(np.abs(output - label)),
     "capped": lambda output, label: np.minimum((output - label) ** 2, 9.0),

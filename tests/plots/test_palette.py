@@ -1,4 +1,4 @@
-"""One colour a mechanism: all can be told apart, also by people who do not see all colours, on light and on dark pages."""
+"""All colours of mechanisms can be told apart, also by people who do not see all colours, on light and on dark pages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 from palette import VIEWS, contrast, distance
 
 from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms.registry import SHARED_COLOUR
 from labeldp.paper.experiments.methods import VARIANTS
 from labeldp.plots.axes import DARK, INK, PAPER, QUIET
 
 COLOURS = {entry.name: entry.colour for entry in MECHANISMS}
 COLOURS |= {variant.name: variant.colour for variant in VARIANTS.values()}
-COLOURS["not private"] = QUIET
+COLOURS |= {"not private": QUIET, "a new mechanism": SHARED_COLOUR}
 APART = {"normal": 0.09, "protanopia": 0.055, "deuteranopia": 0.055, "tritanopia": 0.04}
 
 
@@ -24,9 +25,15 @@ def test_the_measures_agree_with_known_figures():
     assert distance("#ff0000", "#00ff00", "normal") > 2 * distance("#c00000", "#606000", "protanopia")
 
 
+def test_only_the_shared_colour_has_several_owners():
+    own = [colour for colour in COLOURS.values() if colour != SHARED_COLOUR]
+    assert len(own) == len(set(own))
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_two_colours_look_alike(view):
-    pairs = {(a, b): distance(COLOURS[a], COLOURS[b], view) for a, b in combinations(COLOURS, 2)}
+    different = {colour: name for name, colour in COLOURS.items()}.values()
+    pairs = {(a, b): distance(COLOURS[a], COLOURS[b], view) for a, b in combinations(different, 2)}
     nearest = min(pairs, key=pairs.get)
     assert pairs[nearest] > APART[view], f"{nearest}: {pairs[nearest]:.3f}"
 

@@ -14,6 +14,7 @@ from matplotlib.text import Text
 from labeldp import Domain, Prior, plots
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS, Laplace, Request, RROnBins
+from labeldp.mechanisms.registry import SHARED_COLOUR
 from labeldp.plots.axes import DARK
 from labeldp.plots.pictures import _joint_mass
 
@@ -103,6 +104,7 @@ def test_curves_carry_their_names_numbers_and_colours():
 
 
 ALL = {name: [9.0 + number, 5.0 + number, 3.0] for number, name in enumerate(MECHANISMS.names)}
+ALL_ALIKE = {str(number): [5.0, 3.0] for number in range(13)}
 COLOURS = {entry.name: entry.colour for entry in MECHANISMS}
 DRAWN = {
     "curves": lambda: plots.curves([0.5, 1, 8], ALL, published={"auto": [1, 2, 3]}, colours=COLOURS),
@@ -155,7 +157,9 @@ def test_numbers_on_an_axis_do_not_run_into_each_other(drawn):
 def test_no_two_lines_look_alike_whatever_colours_one_sees():
     axes = DRAWN["curves"]()
     lines = [line for line in axes.lines if not line.get_label().endswith("published")]
-    assert len({line.get_color() for line in lines}) == len({line.get_marker() for line in lines}) == len(ALL)
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(ALL)
+    shared = plots.curves([1, 2], ALL_ALIKE, colours=dict.fromkeys(ALL_ALIKE, SHARED_COLOUR))
+    assert len({line.get_marker() for line in shared.lines}) == len(ALL_ALIKE)
 
 
 def test_ticks_of_many_budgets_leave_room():

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, isotonic_regression, minimize
 
+from criterion import visible_bias_and_variance
 from labeldp import Domain, Prior
 from labeldp.mechanisms.auto import choose
-from labeldp.mechanisms.bias_variance import visible_bias_and_variance
 from labeldp.priors import project_counts, unimodal_masses
 from labeldp.priors.unimodal import _fit
 

@@ -17,7 +17,7 @@ from labeldp.artifact.manifest import file_digest
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.sampling.ids import array_of, numbers_in
-from labeldp.tables.parquet import check_density, open_parquet, rows_in
+from labeldp.tables.files import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19

@@ -327,9 +327,7 @@ def read_manifest(
     Other files in the folder are not read.
     """
     content = _content(folder)
-    other = next((one for one in ReleaseKind if one is not kind and _head(content).get("kind") == one), None)
-    if other is not None:
-        raise InvalidInput(f"{folder} is {other.noun}, not {kind.noun}: give the folder of {kind.noun}")
+    _refuse_others(folder, kind)
     try:
         manifest, signature = _checked(content, kind)
     except InvalidInput as error:
@@ -363,7 +361,15 @@ def release_folder(path: str | os.PathLike[str], kind: ReleaseKind = LABELS) -> 
             f"{folder} is not {kind.noun}: {kind.noun} is a folder with {MANIFEST}, {kind.description} and "
             f"{kind.batch_path(Path(), 0)}{_meant(folder)}"
         )
+    _refuse_others(folder, kind)
     return folder
+
+
+def _refuse_others(folder: Path, kind: ReleaseKind) -> None:
+    """Raise `InvalidInput` if the manifest of a folder names another kind of release."""
+    other = next((one for one in ReleaseKind if one is not kind and kind_in(folder) == one), None)
+    if other is not None:
+        raise InvalidInput(f"{folder} is {other.noun}, not {kind.noun}: give the folder of {kind.noun}")
 
 
 def canonical_text(record: object) -> bytes:
@@ -382,10 +388,15 @@ def refuse_links(folder: Path, name: str) -> None:
             )
 
 
+def inner_releases(folder: Path) -> list[Path]:
+    """Return the folders of releases inside a folder, by name."""
+    return sorted(place.parent for place in folder.glob(f"[!.]*/{MANIFEST}"))
+
+
 def _meant(path: Path) -> str:
     """Return a hint for users who gave the archive of a release, a file inside its folder, or the folder around it."""
     try:
-        inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
+        inner = inner_releases(path)
         if inner or not path.exists():
             return f". Did you mean {inner[0]}?" if len(inner) == 1 else ""
         if path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):

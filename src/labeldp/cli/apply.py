@@ -77,14 +77,14 @@ def apply(
       labeldp apply messages later.parquet --key-file several.key
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.artifact.description import read_description
-    from labeldp.artifact.manifest import MANIFEST, release_folder
+    from labeldp.artifact.manifest import MANIFEST, inner_releases, release_folder
     from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
     from labeldp.release.several import apply_several, shared_labels
     from labeldp.release_kind import LABELS
 
     record = None if ledger is None else Ledger(ledger)
-    several = not (message / MANIFEST).exists() and any(message.glob(f"*/{MANIFEST}"))
+    several = not (message / MANIFEST).exists() and bool(inner_releases(message))
     first = message / shared_labels(message)[0] if several else message
     header = read_description(release_folder(first) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column
@@ -101,7 +101,7 @@ def apply(
         else:
             with reader.reads(labels, phase) as found:
                 outcomes = {named: add_batch(message, found, phase=phase, **given)}
-    tell_outcomes(outcomes, _report, out_of_range, shown, several=several)
+    tell_outcomes(outcomes, _show, out_of_range, shown, several=several)
 
 
 def _check_several(engine: str, label: str | None) -> None:
@@ -113,7 +113,7 @@ def _check_several(engine: str, label: str | None) -> None:
         )
 
 
-def _report(outcome: ReleaseOutcome) -> None:
+def _show(outcome: ReleaseOutcome) -> None:
     now = count_of(outcome.message_records, "record")
     line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
     if outcome.already_held:

@@ -38,7 +38,7 @@ def audit(
         Path,
         typer.Argument(
             metavar="MESSAGE|JSON",
-            help="A message folder, a mechanism.json, or a folder of labeldp sums, score or report.",
+            help="A message folder, a mechanism.json, a folder of labeldp sums, score or report, or a folder with several of these.",
         ),
     ],
     verify_key: VerifyKey = None,
@@ -54,7 +54,7 @@ def audit(
 
     With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. That finds bugs.
 
-    The figures of a score or a report are shown too.
+    The figures of a score or a report are shown too. A folder of messages, such as those of several labels, is audited message by message.
 
     The exit code is 2 if anything does not hold.
 
@@ -63,6 +63,29 @@ def audit(
       labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.artifact.manifest import MANIFEST, inner_releases
+
+    inner = inner_releases(path) if path.is_dir() and not (path / MANIFEST).exists() else []
+    if len(inner) < 2:
+        record, holds = _audit_one(path, verify_key, samples, confidence, as_json=as_json)
+    else:
+        found = {}
+        for place in inner:
+            if not as_json:
+                line("folder", str(place), width=WIDTH)
+            found[place.name] = _audit_one(place, verify_key, samples, confidence, as_json=as_json)
+        record = {"releases": {name: one for name, (one, _) in found.items()}}
+        holds = all(one for _, one in found.values())
+    if as_json:
+        print_json(record)
+    if not holds:
+        raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
+
+
+def _audit_one(
+    path: Path, verify_key: Path | None, samples: int | None, confidence: float, *, as_json: bool
+) -> tuple[dict[str, Any], bool]:
+    """Audit a release or a mechanism. Print the result unless `as_json`; return its record, and whether ε holds."""
     if path.is_dir():
         found = _released(path, verify_key, quiet=as_json)
     elif verify_key is not None:
@@ -83,15 +106,12 @@ def audit(
             "smallest_excess_shown": measured.smallest_excess,
             "refuted": measured.refuted,
         }
-    if as_json:
-        print_json(record)
-    else:
+    if not as_json:
         for name, text in lines:
             line(name, text, width=WIDTH)
         if found.show is not None:
             found.show()
-    if not holds:
-        raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
+    return record, holds
 
 
 @dataclass(frozen=True)
@@ -138,7 +158,8 @@ def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     ]
     if (persons := header.persons) is not None:
         times = "" if persons.entries == 1 else f": {persons.entries} times what the mechanism proves for a label"
-        about.append(("unit", f"a person, with at most {count_of(persons.entries, 'label')} in the message{times}"))
+        where = f"the messages of {' and '.join(persons.shared)} together" if persons.shared else "the message"
+        about.append(("unit", f"a person, with at most {count_of(persons.entries, 'label')} in {where}{times}"))
     more = {"records": message.manifest.records, "ids_unique": True}
     return _audited(message, epsilon_parts(message.mechanism, header.entries) | more, about, proven)
 

@@ -221,7 +221,7 @@ def privatize(
                     found, randomizer, message, key_file=key_file, keep_order=keep_order, phase=phase, **charged
                 )
             outcomes = {label[0]: outcome}
-    tell_outcomes(outcomes, _report, bounds.out_of_range, shown, several=several)
+    tell_outcomes(outcomes, _show, bounds.out_of_range, shown, several=several)
     if shown.quiet or shown.as_json:
         return
     if several:
@@ -347,7 +347,7 @@ def _note_order(id_column: str | None, *, keep_order: bool) -> None:
         note(f"without --id a record's id is its row number, so the message shows the order of the input: {reveals}")
 
 
-def _report(outcome: ReleaseOutcome) -> None:
+def _show(outcome: ReleaseOutcome) -> None:
     record = outcome_record(outcome)
     again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
     line("message", f"{outcome.message}{again}")

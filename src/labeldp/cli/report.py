@@ -110,7 +110,7 @@ def report(
                 **vars(charging),
                 **vars(bounds),
             }
-            of_labels |= vars(text) | {"quantiles": quantiles, "out_of_range": None}
+            of_labels |= vars(text) | {"quantiles": quantiles, "out_of_range": None, "delimiter": None}
             usual = {"quantiles": "0.5", "decimal": "."}
             for name, value in of_labels.items():
                 if value not in (None, usual.get(name)):
@@ -121,6 +121,7 @@ def report(
                 by=by,
                 features=features,
                 id=id_column,
+                delimiter=text.delimiter,
                 smallest_group=smallest_group,
                 phase=phase,
             )

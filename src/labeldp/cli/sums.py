@@ -107,7 +107,7 @@ def sums(
     if shown.as_json:
         print_json(_record(outcome, answer))
     elif not shown.quiet:
-        _report(outcome, answer)
+        _show(outcome, answer)
         charging.tell()
         line("next", "send the folder. The other side trains with:")
         command = f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL"
@@ -131,7 +131,7 @@ def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
     }
 
 
-def _report(outcome: SumsOutcome, answer: Path) -> None:
+def _show(outcome: SumsOutcome, answer: Path) -> None:
     from labeldp.release.label_range import clip_text
     from labeldp.release.private_sums import cells_in, single_text
 

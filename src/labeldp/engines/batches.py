@@ -17,7 +17,7 @@ from labeldp.errors import InvalidInput, described
 from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
-from labeldp.sampling.ids import numbers_in
+from labeldp.sampling.ids import numbers_in, text_buffers
 
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, even for long ids."""
@@ -141,7 +141,7 @@ def checked_ids(
         raise InvalidInput(
             f"{file}: the {noun} column {name!r} contains {kind}; {noun}s must be integers or text. Convert it first."
         )
-    missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
+    missing = column.is_null() if column.null_count else np.diff(text_buffers(column)[1]) == 0 if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
         raise InvalidInput(
             f"{file}: the {noun} column {name!r} has no {noun} in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"

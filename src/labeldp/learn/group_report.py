@@ -32,6 +32,7 @@ def report(
     quantiles: Sequence[float] = (0.5,),
     features: str | os.PathLike[str] | None = None,
     id: str | None = None,  # noqa: A002 - the name that train has
+    delimiter: str | None = None,
     smallest_group: int = SMALLEST_GROUP,
     out_of_range: OutOfRange = "clip",
     ledger: Ledger | None = None,
@@ -61,6 +62,8 @@ def report(
         For a message: the file of features with the column of groups.
     id : str, optional
         For a message: the id column of the features.
+    delimiter : str, optional
+        For a message: the delimiter of a text file of features, found from its header line by default.
     smallest_group : int, default 20
         Groups with fewer records, or fewer persons, are merged into one.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
@@ -111,14 +114,15 @@ def report(
             raise InvalidInput(
                 "a report of a message needs classes, or numbers with their prior, and this one lacks a prior: make a report of labels"
             )
-        return _of_message(source, by, features, id, smallest_group, phase)
+        return _of_message(source, by, features, id, delimiter, smallest_group, phase)
     if not isinstance(source, LabelSource):
         raise InvalidInput(
             f"source must be a LabelSource or a Message, got {type(source).__name__}: make one with LabelSource(path, label_column)"
         )
-    if features is not None or id is not None:
+    if features is not None or id is not None or delimiter is not None:
         raise InvalidInput(
-            "features and id are for the report of a message: the groups of labels are in the file of labels"
+            "features, id and delimiter are for the report of a message: the groups of labels are in the file of labels, "
+            "and LabelSource takes its delimiter"
         )
     if epsilon is None or domain is None or out is None:
         raise InvalidInput(
@@ -146,6 +150,7 @@ def _of_message(
     by: str | None,
     features: str | os.PathLike[str] | None,
     id_column: str | None,
+    delimiter: str | None,
     smallest_group: int,
     phase: Phase,
 ) -> Report:
@@ -154,10 +159,12 @@ def _of_message(
     if features is None or id_column is None:
         raise InvalidInput("the groups of a message are in a file of features: give features and id (--features, --id)")
     expect_path(features, "features", "save them to a file with a column of ids")
-    file = FeatureFile.open(Path(features))
+    file = FeatureFile.open(Path(features), delimiter)
     file.require(by)
     others = [name for name in file.names if name not in (by, id_column)]
-    found = joined_features(message, Path(features), id_column, exclude=others, categorical=[by], phase=phase)
+    found = joined_features(
+        message, Path(features), id_column, exclude=others, categorical=[by], delimiter=delimiter, phase=phase
+    )
     groups = Groups.of(one_array(found.table.column(by)), by, features, smallest_group)
     private, _ = evaluated_labels(message, found.joined.codes)
     made = report_private(private, groups, message.epsilon_exact)

@@ -211,6 +211,11 @@ class Loss(ABC):
         """How to minimise the loss over an interval of outputs exactly, or None."""
         return None
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The distances from the label at which the loss has a kink, apart from the label itself."""
+        return ()
+
     @abstractmethod
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         """Return the loss of `output` when the true value is `label`, broadcast, in float64."""

@@ -228,6 +228,10 @@ class Huber(DistanceLoss):
     def structure(self) -> HuberDistance:
         return HuberDistance(self.delta)
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (self.delta,)
+
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         distance = np.abs(as_float(output) - as_float(label))
         near = np.minimum(distance, self.delta)

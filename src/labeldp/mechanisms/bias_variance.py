@@ -20,6 +20,7 @@ from labeldp.design.channels import (
     unbiased_channel_on_outputs,
     visible_bias_matrix,
 )
+from labeldp.design.channels.visibility import normal_chances, normal_quantiles
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
@@ -79,11 +80,9 @@ class NormalScores:
     @classmethod
     def of(cls, labels: Floats, masses: Floats) -> NormalScores:
         """Return the scores of labels with these masses; labels without mass lie close together."""
-        from scipy.special import ndtri  # slow to import, and many mechanisms do not need it
-
         held = np.maximum(masses, _LEAST_MASS)
         below = np.cumsum(held)[:-1] / held.sum()
-        return cls(frozen(labels), frozen(ndtri(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
+        return cls(frozen(labels), frozen(normal_quantiles(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
 
     @property
     def scores(self) -> Floats:
@@ -102,10 +101,8 @@ class NormalScores:
 
     def _density_and_chance(self) -> tuple[Floats, Floats]:
         """Return the normal density at the ends of each label's interval, and the probability of the interval."""
-        from scipy.special import ndtr
-
         density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
-        chance = np.diff(np.r_[0.0, ndtr(self.borders), 1.0])
+        chance = np.diff(np.r_[0.0, normal_chances(self.borders), 1.0])
         return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
 
     def labels_at(self, scores: Floats) -> Floats:
@@ -114,13 +111,12 @@ class NormalScores:
         A label in the middle is spread evenly to half the distance to its neighbours. The first and the last label are not:
         they are usually bounds, where many labels are equal.
         """
-        from scipy.special import ndtr
-
         if self.labels.size == 1:
             return np.full(np.shape(scores), self.labels[0])
         middles = (self.labels[:-1] + self.labels[1:]) / 2
         ends = self.borders[[0, -1]]
-        inside = np.interp(ndtr(scores), ndtr(self.borders), middles)
+        scores = np.asarray(scores, np.float64)
+        inside = np.interp(normal_chances(scores), normal_chances(self.borders), middles)
         inside = np.where(scores > ends[1], self.labels[-1], inside)
         return np.asarray(np.where(scores <= ends[0], self.labels[0], inside))
 
@@ -386,20 +382,6 @@ class BiasVariance(FiniteMechanism):
     def visible(self) -> float:
         """The share of the label's variance that features are assumed to explain; 1 for pointwise bias."""
         return self.parameter("visible")
-
-
-def visible_bias_and_variance(
-    mechanism: FiniteMechanism, values: Floats, prior: Prior, visible: float
-) -> tuple[float, float]:
-    """Return the two terms of the criterion, E[(E[bias | x])²] and E[Var(value | x)], for training on `values[code]`."""
-    held = prior.masses > 0
-    labels, masses = prior.values[held], prior.masses[held]
-    center = float(masses @ labels)  # the result does not depend on the zero point, but large numbers would cancel
-    means, variances = mechanism.conditional_moments(labels, values)
-    means, bias = means - center, means - labels
-    joint = visible_bias_matrix(masses, visible)
-    second = float(masses @ (variances + np.square(means)))
-    return float(bias @ joint @ bias), second - float(means @ joint @ means)
 
 
 def weight_of_variance(records: int) -> float:

@@ -20,8 +20,7 @@ from labeldp.arrays import Floats, label_array, number_array
 from labeldp.budget import Epsilon, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.losses import Loss, LossLike, get_loss
-from labeldp.losses.loss import HuberDistance
+from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
@@ -92,7 +91,7 @@ class ContinuousMechanism(Mechanism):
         if not self.clip and not measure.valid_outputs.contains(-1e300):
             return np.full(points.shape, math.inf)
         measure.valid_outputs.check(self.outputs[np.isfinite(self.outputs)], "outputs")
-        nodes, weights = self._quadrature(points, _kinks(measure))
+        nodes, weights = self._quadrature(points, np.asarray(measure.kinks, np.float64))
         losses = np.where(
             weights > 0, measure(nodes, points[:, None]), 0.0
         )  # infinity times a probability of 0 counts as 0
@@ -172,11 +171,6 @@ class ContinuousMechanism(Mechanism):
 
     def __hash__(self) -> int:
         return hash(self.to_json())
-
-
-def _kinks(loss: Loss) -> Floats:
-    """Return the distances from the label where the loss has a kink, apart from the label itself."""
-    return np.asarray([loss.structure.delta] if isinstance(loss.structure, HuberDistance) else [], np.float64)
 
 
 @lru_cache(maxsize=1)

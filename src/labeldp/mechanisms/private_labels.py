@@ -156,7 +156,7 @@ class PrivateLabels(Tabular):
         """
         import pyarrow as pa
 
-        from labeldp.tables.parquet import open_parquet
+        from labeldp.tables.files import open_parquet
 
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}; the labels of a message are Message.open(folder).labels")

@@ -85,6 +85,10 @@ def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> 
     return prior_from_counts(counts, request.domain, scale)
 
 
+SHARED_COLOUR = "#848460"
+"""The colour of all mechanisms without their own."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A mechanism's entry: its names, its colour, and how it is made.
@@ -112,7 +116,8 @@ class Entry:
     training_values : {"bins", "debiased"}
         The values of its codes for `values("auto")`, if a mean minimises the loss.
     colour : str
-        Its colour in every plot.
+        Its colour in every plot. No further colours can be distinguished by everybody, so new mechanisms share one, and
+        differ by their markers.
     split : callable
         Splits ε between a private prior and the labels.
     fit_prior : callable
@@ -133,7 +138,7 @@ class Entry:
     needs_records: bool = False
     for_training: bool = False
     training_values: Literal["bins", "debiased"] = "bins"
-    colour: str = "#444c56"
+    colour: str = SHARED_COLOUR
     split: Callable[[Request], BudgetSplit] = paper_split
     fit_prior: Callable[[NDArray[np.int64], float, Request], Prior] = clipped_prior
     check: Callable[[Request], None] = lambda request: None  # noqa: ARG005

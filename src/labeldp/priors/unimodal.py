@@ -16,10 +16,12 @@ A projection (`project_counts`) describes labels with several broad modes better
 docs/concepts/beyond-the-paper.md for figures.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, compiled
 from labeldp.errors import InvalidInput
 
 _MOST_MODES = 200
@@ -148,11 +150,33 @@ def _errors(counts: Floats) -> dict[int, float]:
 
 def _fit(counts: Floats, mode: int) -> Floats:
     """Return the nearest counts that rise up to `mode` and fall after it."""
-    from labeldp.priors._isotonic import fit_rising
-
     fitted = np.empty(counts.size)
-    fit_rising(counts[: mode + 1], fitted[: mode + 1])
+    _fit_rising(counts[: mode + 1], fitted[: mode + 1])
     falling = np.empty(counts.size - mode - 1)
-    fit_rising(np.ascontiguousarray(counts[:mode:-1]), falling)
+    _fit_rising(np.ascontiguousarray(counts[:mode:-1]), falling)
     fitted[mode + 1 :] = falling[::-1]
     return fitted
+
+
+@compiled
+def _fit_rising(values: Any, fitted: Any) -> None:
+    """Compute the non-decreasing numbers nearest to `values`, in least squares, by pooling adjacent violators. O(n).
+
+    `scipy.optimize.isotonic_regression` gives the same result, and tests compare them. Its import takes longer than a
+    whole small release.
+    """
+    sums, counts = np.empty(values.size, np.float64), np.empty(values.size, np.int64)
+    pools = 0
+    for i in range(values.size):
+        total, count = values[i], 1
+        while pools > 0 and sums[pools - 1] * count >= total * counts[pools - 1]:
+            pools -= 1
+            total += sums[pools]
+            count += counts[pools]
+        sums[pools], counts[pools] = total, count
+        pools += 1
+    i = 0
+    for pool in range(pools):
+        for _ in range(counts[pool]):
+            fitted[i] = sums[pool] / counts[pool]
+            i += 1

@@ -17,7 +17,7 @@ from labeldp.arrays import as_numpy
 from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.release.grid_labels import MOST_SIGNS
-from labeldp.tables.parquet import check_density, open_parquet, rows_in
+from labeldp.tables.files import check_density, open_parquet, rows_in
 
 MOST_PARTITIONS = 1000
 """The maximum number of columns of cell numbers. Each gets an equal part of ε, so useful numbers are much smaller."""

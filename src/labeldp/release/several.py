@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.artifact.description import Header, read_description
-from labeldp.artifact.manifest import MANIFEST
+from labeldp.artifact.manifest import inner_releases
 from labeldp.artifact.reader import Message
 from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain, OutOfRange
@@ -220,7 +220,7 @@ def apply_several(
 
 def shared_labels(folder: Path) -> tuple[str, ...]:
     """Return the labels of the messages in a folder, if they share the persons. Raise `InvalidInput` for other folders."""
-    found = next((place.parent for place in sorted(folder.glob(f"[!.]*/{MANIFEST}"))), None)
+    found = next(iter(inner_releases(folder)), None)
     persons = None if found is None else _header(found).persons
     if persons is None or not persons.shared:
         raise InvalidInput(f"{folder} is not a message, nor a folder with messages of several labels: check the path")

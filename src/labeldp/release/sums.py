@@ -43,8 +43,7 @@ from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS
 from labeldp.sampling.integer_noise import WIDEST
-from labeldp.tables.files import Phase
-from labeldp.tables.parquet import check_density, open_parquet, rows_in
+from labeldp.tables.files import Phase, check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
 WEIGHT = "weight"

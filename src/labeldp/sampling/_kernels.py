@@ -1,12 +1,10 @@
-"""The compiled inner loops. Imported on first use, because numba takes a second to load.
-
-They use unsigned 64-bit integers only. Literals are wrapped because numba turns `uint64 + int` into a float.
-"""
+"""The inner loops of the tables, on unsigned 64-bit integers only."""
 
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from labeldp.arrays import compiled
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -14,7 +12,7 @@ _HALF = np.uint64(32)
 _MASK = np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any) -> None:
     for i in range(symbols.size):
         word = words[i]
@@ -26,7 +24,7 @@ def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any)
             codes[i] = rest + np.uint32(rest >= symbol)
 
 
-@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def sample_window(symbols: Any, words: Any, window: Any, inside: Any, outside: Any, spare: Any, codes: Any) -> None:
     """Draw codes. The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
     larger = spare * (inside + _ONE)
@@ -43,14 +41,14 @@ def sample_window(symbols: Any, words: Any, window: Any, inside: Any, outside: A
             codes[i] = symbol + spare + (word - larger) // inside
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
     """For each label, the last output whose range of words starts at or below the word."""
     for i in range(symbols.size):
         codes[i] = _last_at_or_below(starts[symbols[i]], words[i], 0, starts.shape[1])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def sample_shift(
     symbols: Any, words: Any, starts: Any, guide: Any, guide_shift: Any, reach: int, last: int, codes: Any
 ) -> None:
@@ -62,7 +60,7 @@ def sample_shift(
         codes[i] = min(max(np.int64(symbols[i]) + noise, 0), last)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
     """Return the last index with `starts[index] <= word`. It must be at least `low` and below `high`."""
     while high - low > 1:
@@ -74,14 +72,14 @@ def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
     return low
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def round_to_anchors(symbols: Any, rounding_words: Any, lower_anchor: Any, upper_weight: Any, rows: Any) -> None:
     for i in range(symbols.size):
         cell = symbols[i]
         rows[i] = lower_anchor[cell] + np.uint32(rounding_words[i] < upper_weight[cell])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def largest_ratio(high: Any, low: Any) -> int:
     """Return the index where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
     best = 0
@@ -91,14 +89,14 @@ def largest_ratio(high: Any, low: Any) -> int:
     return best
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def _product_exceeds(a: Any, b: Any, c: Any, d: Any) -> Any:
     """Return whether a·b > c·d."""
     left, right = _high_word(a, b), _high_word(c, d)
     return left > right or (left == right and a * b > c * d)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def _high_word(a: Any, b: Any) -> Any:
     """Return the upper 64 bits of a·b, by schoolbook multiplication of halves."""
     a_low, a_high = a & _MASK, a >> _HALF
@@ -108,7 +106,7 @@ def _high_word(a: Any, b: Any) -> Any:
     return a_high * b_high + (cross >> _HALF) + (other >> _HALF)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
     """Make every row sum to 2^64 by moving entries within [lower, upper]. The caller guarantees that this is possible.
 
@@ -138,7 +136,7 @@ def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
                     total -= step
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
     """Count thresholds without branches, so that the compiler can process many labels at once."""
     for i in range(labels.size):
@@ -148,7 +146,7 @@ def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
             symbols[i] += np.uint32(threshold < labels[i])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def largest_window_ratio(values: Any, length: int) -> Any:
     """Return the window of `length` values with the largest ratio of maximum to minimum: its start, and the indices of both.
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.sampling._kernels import largest_window_ratio, sample_shift
 from labeldp.sampling.table import (
     MAX_ENTRIES,
     TOTAL,
@@ -145,8 +146,6 @@ class ShiftTable(Table):
         return self.inputs - 1 + self.window
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
-        from labeldp.sampling._kernels import sample_shift
-
         offset = self.inputs - 1
         sample_shift(symbols, words, self._starts, self._guide, self._guide_shift, offset, self.outputs - 1, codes)
 
@@ -170,8 +169,6 @@ class ShiftTable(Table):
         The two clamped ends mirror each other, and a tail grows with the cell, so its extremes are at the first and the last
         cell. For the outputs between them, a window of `cells` weights slides over the noise.
         """
-        from labeldp.sampling._kernels import largest_window_ratio
-
         last = self.inputs - 1
         end = Fraction(int(self._tail(self.window)), int(self._tail(self.reach)))
         worst = WorstRatio(end, last, 0, self.outputs - 1)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.sampling._kernels import count_below_few, sample_response, sample_window
 
 WORD_BITS = 64
 TOTAL = 1 << WORD_BITS
@@ -342,8 +343,6 @@ class WindowTable(Table):
         self._store(inside=int(inside), outside=int(outside), _spare=int(spare))
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
-        from labeldp.sampling._kernels import sample_window
-
         numbers = (self.window, self.inside, self.outside, self._spare)
         sample_window(symbols, words, *(np.uint64(number) for number in numbers), codes)
 
@@ -461,8 +460,6 @@ class ResponseTable(WindowTable):
         return self.outside
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
-        from labeldp.sampling._kernels import sample_response
-
         sample_response(symbols, words, np.uint64(self.keep), np.uint64(self.other), codes)
 
     def debiased(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -598,8 +595,6 @@ def count_below(labels: NDArray[np.float64], thresholds: NDArray[np.float64]) ->
     """
     if thresholds.size > FEW:
         return np.searchsorted(thresholds, labels, side="left").astype(np.uint32)
-    from labeldp.sampling._kernels import count_below_few
-
     labels = np.ascontiguousarray(labels, dtype=np.float64)
     thresholds = np.ascontiguousarray(thresholds, dtype=np.float64)
     symbols = np.empty(labels.shape, dtype=np.uint32)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.sampling._kernels import largest_ratio, round_to_anchors, sample_rows, spread_residual
 from labeldp.sampling.table import (
     TOTAL,
     Codes,
@@ -101,8 +102,6 @@ class WeightTable(Table):
         return table
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
-        from labeldp.sampling._kernels import sample_rows
-
         sample_rows(symbols, words, self._starts, codes)
 
     def _probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -126,8 +125,6 @@ class WeightTable(Table):
         """Return the largest ratio of two weights in a column, compared exactly by 128-bit products. O(inputs · outputs)."""
         if self.outputs == 1 or self.inputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)
-        from labeldp.sampling._kernels import largest_ratio
-
         words = self._words(np.arange(self.inputs))
         high, low = words.argmax(axis=0), words.argmin(axis=0)
         columns = np.arange(self.outputs)
@@ -214,8 +211,6 @@ class AnchoredTable(Table):
         self._store(_lower_anchor=anchors, _upper_weight=weights, _inner=inner)
 
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:
-        from labeldp.sampling._kernels import round_to_anchors
-
         anchors = np.empty(symbols.shape, dtype=np.uint32)
         round_to_anchors(symbols, rounding_words, self._lower_anchor, self._upper_weight, anchors)
         codes[:] = self._inner.sample(anchors, words)
@@ -308,8 +303,6 @@ def _rounded_weights(matrix: ArrayLike, epsilon: Fraction) -> Words:
             "use fewer outputs or a larger epsilon"
         )
     weights = np.clip(_scaled(probabilities), lower, upper)
-    from labeldp.sampling._kernels import spread_residual
-
     spread_residual(weights, lower, upper)
     return weights
 

@@ -14,21 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json
 from labeldp.tables import csv_text
-from labeldp.tables.files import (
-    Phase,
-    Progress,
-    ipc_schema,
-    read_ipc,
-    read_parquet,
-    readable,
-    require_columns,
-    table_format,
-)
+from labeldp.tables.files import Phase, Progress, read_parquet, readable, require_columns, table_format
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -79,14 +69,11 @@ class FeatureFile(ABC):
         with readable(path):
             if path.is_dir():
                 return _parquet_folder(path)
-            kind = table_format(path)
-            if kind == "csv":
+            typed = table_format(path).typed
+            if typed is None:
                 return _TextFile(path, csv_text.delimiter_of(path) if sign is None else sign)
-            if kind == "ipc":  # its batches are cut into pieces later
-                return _WithSchema(path, ipc_schema(path), lambda columns, _: read_ipc(path, columns))
-            with pq.ParquetFile(path) as parquet:
-                rows = int(parquet.metadata.num_rows)
-                return _WithSchema(path, parquet.schema_arrow, partial(read_parquet, path), rows)
+            schema, rows = typed.columns(path)
+            return _WithSchema(path, schema, partial(typed.read, path), rows)
 
     def require(self, name: str, advice: str = "") -> None:
         """Raise `InvalidInput` unless exactly one column has this name. `advice` is added to the error about a missing one."""

@@ -16,7 +16,6 @@ from labeldp.paper.optimality import ReferenceBins, algorithm_2, minimiser
 from labeldp.priors import Prior
 
 LOGARITHMIC = {"poisson", "gamma", "squared-log"}
-LOSSES = ["squared", "absolute", "pinball(0.3)", "huber(1.5)", "poisson", "gamma", "squared-log"]
 PRECISION = 2300  # bits: a mass of 1e-300 beside one of 1 moves a mean by 1e-300 of a distance, and that squared
 
 
@@ -78,6 +77,7 @@ FORMULAS = {
     "gamma": lambda f, y: 2 * (y / f - 1 - mpmath.log(y / f)),
     "squared-log": lambda f, y: (mpmath.log1p(f) - mpmath.log1p(y)) ** 2,
 }
+LOSSES = list(FORMULAS)
 
 
 def _logarithmic(name, points):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from criterion import visible_bias_and_variance
 from labeldp import Prior
 from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
 from labeldp.design.channels.visibility import REVEALED_SHARE
 from labeldp.mechanisms import RROnBins
-from labeldp.mechanisms.bias_variance import visible_bias_and_variance
 from labeldp.mechanisms.decoding import code_values
 
 MASSES = np.array([0.3, 0.25, 0.2, 0.15, 0.1])

@@ -14,7 +14,7 @@ from labeldp.release import sums as sums_release
 from labeldp.release.cells_file import CellsFile
 from labeldp.release.sums import SumsAnswer, SumsOutcome
 from labeldp.release_kind import SUMS
-from labeldp.tables import parquet as parquet_file
+from labeldp.tables import files as parquet_file
 
 RECORDS = "records.parquet"
 

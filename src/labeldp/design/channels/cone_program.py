@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -434,15 +434,25 @@ def _moment_cones(count: int, first: int) -> Block:
     )
 
 
-def _sparse(blocks: list[Block], shape: tuple[int, int]) -> Any:
-    """Return the matrix with these entries. Building it in one step takes a fifth of the time of stacking sparse blocks."""
-    import scipy.sparse as sp
+class _Columns(NamedTuple):
+    """What Clarabel reads of a `scipy.sparse.csc_matrix`. Importing `scipy.sparse` takes as long as a third of a small release."""
 
+    data: Floats
+    indices: NDArray[np.intp]
+    indptr: NDArray[np.intp]
+    shape: tuple[int, int]
+    has_canonical_format: bool = True
+
+
+def _sparse(blocks: list[Block], shape: tuple[int, int]) -> _Columns:
+    """Return the matrix with these entries, no two of which are at the same place."""
     row, column, entry = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    return sp.csc_matrix((entry, (row, column)), shape)
+    order = np.lexsort((row, column))
+    ends = np.cumsum(np.bincount(column, minlength=shape[1]))
+    return _Columns(entry[order], row[order], np.r_[0, ends], shape)
 
 
-def _last_block(corner: Floats, size: int) -> Any:
+def _last_block(corner: Floats, size: int) -> _Columns:
     """Return a matrix of this size that is zero except in its last rows and columns."""
     row, column = np.nonzero(corner)
     before = size - corner.shape[0]

@@ -1,5 +1,8 @@
 """How much of a bias reaches a model, and the values of codes from which a model learns best."""
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 
 from labeldp.arrays import Floats
@@ -8,6 +11,7 @@ from labeldp.linear_algebra import least_squares
 REVEALED_SHARE = 0.02
 """The share of records whose features are assumed to reveal the label itself."""
 _NODES = 401
+_FEW = 1 << 14
 
 
 def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
@@ -94,14 +98,35 @@ def copula_factor(masses: Floats, visible: float) -> Floats:
     array of float64
         As for `visible_bias_factor`.
     """
-    from scipy.special import ndtr, ndtri  # slow to import, and many mechanisms do not need it
-
-    edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
+    edges = np.r_[-np.inf, normal_quantiles(np.clip(np.cumsum(masses)[:-1], 0.0, 1.0)), np.inf]
     signal = np.linspace(-5, 5, _NODES)
     weight = np.exp(-(signal**2) / 2)
-    below = ndtr((edges - np.sqrt(visible) * signal[:, None]) / np.sqrt(1 - visible))
+    below = normal_chances((edges - np.sqrt(visible) * signal[:, None]) / np.sqrt(1 - visible))
     factor: Floats = np.diff(below, axis=1) * np.sqrt(weight / weight.sum())[:, None]
     return factor
+
+
+def normal_chances(scores: Floats) -> Floats:
+    """Return the probability that a normal score is at most each of `scores`, to the last digits of a float.
+
+    SciPy takes less for each, but as long as a third of a small release for its import.
+    """
+    if scores.size > _FEW:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(scores))
+    scaled = (scores / -math.sqrt(2)).ravel().tolist()
+    return np.fromiter(map(math.erfc, scaled), np.float64, scores.size).reshape(scores.shape) / 2
+
+
+def normal_quantiles(chances: Floats) -> Floats:
+    """Return the scores with these probabilities, in the way of `normal_chances`."""
+    if chances.size > _FEW:
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(chances))
+    quantile, ends = NormalDist().inv_cdf, {0.0: -math.inf, 1.0: math.inf}
+    return np.array([ends[one] if one in ends else quantile(one) for one in chances.tolist()], np.float64)
 
 
 def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targets: Floats) -> Floats:

@@ -36,7 +36,7 @@ from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.sampling.ids import digest_ids
 from labeldp.tables import csv_text
-from labeldp.tables.files import read_columns, require_columns, table_format
+from labeldp.tables.files import is_text, read_columns, require_columns
 
 EARLY_ROWS = 1 << 23
 """Up to this number of rows, duplicate ids are found before anything is charged. This takes 8 bytes of memory per row."""
@@ -273,7 +273,7 @@ class _Report:
         source = self.source
         wanted = [source.label_column] if source.id_column is None else [source.label_column, source.id_column]
         for file in source.files():
-            if table_format(file) == "csv":
+            if is_text(file):
                 yield from self._text_chunks(file, wanted)
                 continue
             first = 1

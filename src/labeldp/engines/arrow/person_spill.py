@@ -27,7 +27,7 @@ from labeldp.errors import InvalidInput
 from labeldp.sampling import EntryChoice, choose_entries, person_sizes
 from labeldp.sampling.choice import MOST_ENTRIES
 from labeldp.sampling.table import Words
-from labeldp.tables.files import read_columns, readable, table_format
+from labeldp.tables.files import is_text, read_columns, readable
 
 _CHECKS = (1 << 30, 1 << 31)
 """Column numbers that label columns do not use. Their ranks are summed to recognise persons and ids."""
@@ -158,8 +158,8 @@ def count_persons(source: LabelSource) -> NDArray[np.int64]:
     for file in source.files():
         with readable(file):
             for batch in read_columns(file, [name], source.delimiter):
-                text = table_format(file) == "csv"
-                persons = checked_ids(batch.column(name), name, first, file, "str", text_file=text, noun="person")
+                column, text = batch.column(name), is_text(file)
+                persons = checked_ids(column, name, first, file, "str", text_file=text, noun="person")
                 spill.add(persons, pa.array(np.arange(first, first + batch.num_rows)))
                 first += batch.num_rows
     if not first:

@@ -14,8 +14,8 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.engines.batches import FileTypes, LabelBatch, check_columns, checked_ids, checked_labels
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.tables import files
-from labeldp.tables.csv_text import checked_delimiter, count_lines
-from labeldp.tables.files import BATCH_ROWS, count_records, read_columns, readable, table_format
+from labeldp.tables.csv_text import checked_delimiter
+from labeldp.tables.files import BATCH_ROWS, count_records, estimate_records, is_text, read_columns, readable
 
 DECIDING_ROWS = 1 << 19
 """The number of ids at the start of a text file that determine whether its ids are integers."""
@@ -161,12 +161,12 @@ class LabelSource:
         first = 0
         for file in self.files():
             with readable(file):
-                is_text = table_format(file) == "csv"
+                text = is_text(file)
                 number = self.label_column if self.classes is None else None
                 batches = read_columns(file, wanted, self.delimiter, number=number, decimal=self.decimal)
-                if is_text and id_type is None and self.id_column is not None:
+                if text and id_type is None and self.id_column is not None:
                     id_type, batches = _text_id_type(batches, self.id_column, first, file)
-                if is_text and person_type is None and self.person_column is not None:
+                if text and person_type is None and self.person_column is not None:
                     person_type, batches = _text_id_type(batches, self.person_column, first, file, "person")
                 for batch in batches:
                     if not batch.num_rows:
@@ -179,11 +179,11 @@ class LabelSource:
                     else:
                         column = batch.column(self.id_column)
                         types = types._replace(ids=str(column.type))
-                        ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
+                        ids = checked_ids(column, self.id_column, first, file, id_type, text_file=text)
                     persons = None
                     if (name := self.person_column) is not None:
                         column = batch.column(name)
-                        persons = checked_ids(column, name, first, file, person_type, text_file=is_text, noun="person")
+                        persons = checked_ids(column, name, first, file, person_type, text_file=text, noun="person")
                     yield LabelBatch(ids, labels, first, types, persons)
                     first += batch.num_rows
 
@@ -194,7 +194,7 @@ def belongs_to(file: Path, folder: Path) -> bool:
 
 
 def count_rows(source: LabelSource) -> int:
-    """Return the number of records without reading a label: from Parquet's metadata, or by reading ids or lines."""
+    """Return the number of records without reading a label: as the files state it, or by reading ids or lines."""
     column = source.label_column if source.id_column is None else source.id_column
     total = 0
     for file in source.files():
@@ -204,14 +204,14 @@ def count_rows(source: LabelSource) -> int:
 
 
 def estimate_rows(source: LabelSource) -> int | None:
-    """Return the number of records if it can be found without parsing them. For text files it may be wrong: see `count_lines`."""
+    """Return the number of records if it can be found without parsing them; see `estimate_records`."""
     total = 0
     for file in source.files():
         with readable(file):
-            kind = table_format(file)
-            if kind == "ipc":
-                return None
-            total += count_lines(file) if kind == "csv" else count_records(file, source.label_column, None)
+            rows = estimate_records(file)
+        if rows is None:
+            return None
+        total += rows
     return total
 
 

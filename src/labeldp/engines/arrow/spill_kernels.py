@@ -1,33 +1,33 @@
 """Compiled loops of the spill. They move rows into parts by leading bits of their keys, and sort parts that fit into the cache.
 
 Rows are read in their order and appended to a few hundred parts, because reading them in another order would wait for
-memory at every row. Shifts and indices are unsigned 64-bit integers, because numba turns `uint64 + int` into a float
-and checks signed indices for negative values. The loops release the interpreter's lock, so that reading and writing
+memory at every row. Shifts and indices are unsigned 64-bit integers, because numba checks signed indices for negative
+values. The loops release the interpreter's lock, so that reading and writing
 files can continue.
 """
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-from labeldp.sampling.ids import mixed as _mixed_in_python
+from labeldp.arrays import compiled
+from labeldp.sampling.ids import mixed
 
 _ONE = np.uint64(1)
-_mixed = nb.njit(_mixed_in_python)
+_mixed = compiled(mixed)
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def mix_keys(words: Any, keys: Any) -> None:  # pragma: no cover - compiled
+@compiled
+def mix_keys(words: Any, keys: Any) -> None:
     """Compute the key of each integer id."""
     for i in range(words.size):
         keys[i] = _mixed(words[i])
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def part_integers(
     keys: Any, codes: Any, skipped: Any, shift: Any, starts: Any, parted_keys: Any, parted_codes: Any
-) -> None:  # pragma: no cover - compiled
+) -> None:
     """Order rows by the bits of their keys after the skipped ones. Part p has the rows `starts[p]` to `starts[p + 1]`."""
     for i in range(keys.size):
         starts[((keys[i] << skipped) >> shift) + _ONE] += 1
@@ -42,11 +42,11 @@ def part_integers(
         parted_codes[row] = codes[i]
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def part_texts(
     low: Any, high: Any, codes: Any, content: Any, ends: Any, skipped: Any, shift: Any,
     starts: Any, text_starts: Any, parted_low: Any, parted_high: Any, parted_codes: Any, parted_text: Any, parted_ends: Any,
-) -> None:  # pragma: no cover - compiled  # fmt: skip
+) -> None:  # fmt: skip
     """Do the same for rows with texts `content[ends[i]:ends[i + 1]]`, whose parts have the bytes `text_starts[p]` to `text_starts[p + 1]`.
 
     The first entry of `parted_ends` is 0, and then each row has the offset where its text ends.
@@ -71,10 +71,10 @@ def part_texts(
         _copy(content, source, parted_text, target, np.uint64(ends[i + 1]) - source)
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def sort_parts(
     low: Any, high: Any, starts: Any, skipped: Any, fine: Any, longest: Any, ordered: Any, order: Any
-) -> bool:  # pragma: no cover - compiled
+) -> bool:
     """Sort the rows of each part: `order` gets their indices and `ordered` their `low`. Return whether it was possible.
 
     A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted
@@ -108,10 +108,8 @@ def sort_parts(
     return True
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def gather_text(
-    content: Any, ends: Any, order: Any, new_ends: Any, gathered: Any
-) -> None:  # pragma: no cover - compiled
+@compiled
+def gather_text(content: Any, ends: Any, order: Any, new_ends: Any, gathered: Any) -> None:
     """Copy the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, and their ends into `new_ends`."""
     target = np.uint64(0)
     new_ends[0] = 0
@@ -123,15 +121,15 @@ def gather_text(
         new_ends[i + 1] = target
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _copy(content: Any, source: Any, copied: Any, target: Any, size: Any) -> None:  # pragma: no cover - compiled
+@compiled
+def _copy(content: Any, source: Any, copied: Any, target: Any, size: Any) -> None:
     """Copy some bytes. All are unsigned, so that the compiler can copy many at a time."""
     for j in range(size):
         copied[target + j] = content[source + j]
 
 
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def mark_known(low: Any, high: Any, known_low: Any, known_high: Any, marks: Any) -> None:  # pragma: no cover - compiled
+@compiled
+def mark_known(low: Any, high: Any, known_low: Any, known_high: Any, marks: Any) -> None:
     """Mark the (low, high) pairs that occur among the known ones. Both sides are sorted."""
     j = 0
     for i in range(low.size):

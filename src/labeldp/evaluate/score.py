@@ -327,7 +327,7 @@ class _StoredSums:
         fits = means.ndim == 2 and len(means) == groups == len(spread.counts) and predicted.shape == (groups,)
         if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
             raise InvalidInput("the predictions' means of a score are damaged")
-        _check_part(first, 3 + 2 * made.models)
+        _check_part(first, 2 + 2 * made.models)
         _check_part(spread, MIXED + made.models)
         return made
 

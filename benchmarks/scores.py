@@ -84,7 +84,8 @@ def store(path: Path, rows: list[dict], seeds: int) -> None:
     stored = json.loads(path.read_text()) if path.exists() else []
     found = {tuple(row[key] for key in ("data", "records", "epsilon", "figure")): row for row in stored}
     for row in rows:
-        found[row["data"], row["records"], row["epsilon"], row["figure"]] = {**row, "seeds": seeds}
+        ends = {key: row[key] if np.isfinite(row[key]) else None for key in ("lower", "upper", "half")}
+        found[row["data"], row["records"], row["epsilon"], row["figure"]] = {**row, **ends, "seeds": seeds}
     lines = ",\n".join(json.dumps(row) for row in found.values())
     path.write_text(f"[\n{lines}\n]\n")
 

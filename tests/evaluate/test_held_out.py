@@ -44,13 +44,13 @@ def noiseless(monkeypatch):
 def drawn(monkeypatch):
     """All sums that are drawn."""
     found = []
-    draw = held_out_sums.draw_numbers
+    draw = held_out_sums.add_noise
 
     def listening(*arguments):
         found.append(draw(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(held_out_sums, "draw_numbers", listening)
+    monkeypatch.setattr(held_out_sums, "add_noise", listening)
     return found
 
 

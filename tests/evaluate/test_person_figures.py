@@ -134,8 +134,8 @@ def test_no_labels_of_a_person_move_the_sums_by_more_than_their_cost(persons):
 
 @pytest.mark.usefixtures("noiseless")
 def test_all_sums_of_a_score_move_within_their_cost(monkeypatch):
-    drawn, draw = [], held_out_sums.draw_numbers
-    monkeypatch.setattr(held_out_sums, "draw_numbers", lambda *given: drawn.append(draw(*given)) or drawn[-1])
+    drawn, draw = [], held_out_sums.add_noise
+    monkeypatch.setattr(held_out_sums, "add_noise", lambda *given: drawn.append(draw(*given)) or drawn[-1])
     generator = np.random.default_rng(1)
     persons, codes = np.repeat(np.arange(12), 5), generator.integers(0, 3, 60)
     models, labels = generator.random((3, 60)), generator.random(60)

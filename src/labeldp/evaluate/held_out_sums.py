@@ -12,13 +12,14 @@ All of this is done on a scale on which the bounds are 0 and 1, so that no squar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.evaluate.held_out_figures import (
@@ -30,8 +31,8 @@ from labeldp.evaluate.held_out_figures import (
     reach_of_noise,
     reach_of_sampling,
 )
-from labeldp.release.group_sums import Codes, GroupSums, Rows, check_numbers, draw_numbers
-from labeldp.release.noise_body import UNITS, Changes
+from labeldp.release.group_sums import Codes, GroupSums, Rows, add_noise, check_numbers, exact_numbers
+from labeldp.release.noise_body import CUBE, UNITS, Body, Changes
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 
@@ -100,7 +101,7 @@ class HeldOutSums:
         cls,
         budget: SumsBudget,
         epsilon: Fraction,
-        labels: Floats,
+        labels: Floats | SummedLabels,
         predictions: Floats,
         codes: Codes,
         persons: Codes | None = None,
@@ -113,8 +114,8 @@ class HeldOutSums:
             What pays.
         epsilon : Fraction
             What all sums together may cost.
-        labels : array of float64
-            The labels.
+        labels : array of float64 or SummedLabels
+            The labels, or what sums them elsewhere.
         predictions : array of float64 of shape (models, records)
             The predictions.
         codes : array of int64
@@ -123,51 +124,16 @@ class HeldOutSums:
             The number of each record's person, if a person is the unit of privacy.
         """
         rows = Rows.of(codes, persons)
-        y, f, codes = labels[rows.used], predictions[:, rows.used], rows.codes
+        f = predictions[:, rows.used]
         means = np.column_stack([rows.group_means(one) for one in f])
-        centred = f[0] - means[codes, 0]
-        centred[abs(centred) < 1e-9] = 0.0
-
-        def ends(*at_bounds: Floats) -> Floats:
-            """The least and the largest value in each group of numbers, given for the labels 0 and 1 or within any of their ends."""
-            least, most = (np.full((len(means), len(at_bounds)), sign * math.inf) for sign in (1, -1))
-            for question, numbers in enumerate(at_bounds):
-                np.minimum.at(least[:, question], codes, numbers.min(axis=0))
-                np.maximum.at(most[:, question], codes, numbers.max(axis=0))
-            return np.stack([least, most], axis=2)
-
-        def from_zero(*at_bounds: Floats) -> Floats:
-            found = ends(*at_bounds)
-            found[..., 0] = 0.0
-            return found
-
-        def questions(label: Floats) -> list[Floats]:
-            apart = [np.square(label - one) - np.square(label - f[0]) for one in f[1:]]
-            absolute = [abs(label - one) for one in f]
-            above = label - MIDDLE + 0 * f[0]
-            return [above, np.square(above), 2 * centred * above, *absolute, *apart]
-
-        limits = ends(*questions(ENDS))
-        limits[:, [SQUARE, *range(ABSOLUTE, ABSOLUTE + len(f))], 0] = 0.0
-        asked = [rows.means(one) for one in questions(y)]
-        changes = _changes(f[0], centred, limits, rows, questions(np.zeros(1))[: ABSOLUTE + 1])
-        drawn = draw_numbers(budget, asked, limits, rows, epsilon * (1 - SPREAD_SHARE), changes)
-        predicted = rows.group_means(np.square(centred))
+        first = _Questions.of(f, rows, means)
+        exact = _exact(labels, first, f, rows)
+        drawn = add_noise(budget, exact, first.ends, rows, epsilon * (1 - SPREAD_SHARE), first.body)
+        predicted = rows.group_means(np.square(first.centred(f, rows.codes)))
         found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(means))]
-        ratio, mean = (
-            np.array(one)[codes] for one in zip(*((each.ratio(0), each.label_mean) for each in found), strict=True)
-        )
-
-        def deviations(label: Floats) -> list[Floats]:
-            error, square = np.square(label - f[0]), np.square(label - mean)
-            return [error, square, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
-
-        squares = [np.square(rows.means(one)) for one in deviations(y)]  # of persons, whose rows vary together
-        at_bounds = deviations(ENDS)
-        at_bounds[MIXED] = np.maximum(at_bounds[ERRORS], ratio * at_bounds[SQUARES])
-        widths = from_zero(*(np.square(one) for one in at_bounds))
-        rest = draw_numbers(budget, squares, widths, rows, epsilon * SPREAD_SHARE)
-        return cls(drawn, rest, means, predicted)
+        squares = _Squares.of(f, rows, np.array([(each.ratio(0), each.label_mean) for each in found]))
+        exact = _exact(labels, squares, f, rows)
+        return cls(drawn, add_noise(budget, exact, squares.ends, rows, epsilon * SPREAD_SHARE), means, predicted)
 
     @staticmethod
     def check(models: int, records: int, epsilon: Fraction) -> None:
@@ -192,13 +158,10 @@ class HeldOutSums:
         """
         first, rest = (noise_scale(UNITS, epsilon * share) for share in (1 - SPREAD_SHARE, SPREAD_SHARE))
         off, some = float(predictions.mean()) - MIDDLE, np.quantile(predictions, np.linspace(0, 1, TYPICAL))
-        centred, rows = some - off - MIDDLE, Rows.of(np.zeros(TYPICAL, np.int64))
-        reaches = np.array([1.0, 0.25, 2 * abs(centred).max(), abs(ENDS - some).max()])  # the widths of the questions
-        limits = np.stack(
-            [[-MIDDLE, 0, -reaches[CROSS] / 2, 0], [MIDDLE, *reaches[1:3] / [1, 2], reaches[ABSOLUTE]]], axis=1
-        )[None]
-        body = _changes(some, centred, limits, rows, ()).body
-        line = _error_line(ABSOLUTE + 1, off) * reaches / (UNITS * records)
+        rows = Rows.of(np.zeros(TYPICAL, np.int64))
+        asked = _Questions.of(some[None], rows, np.array([[off + MIDDLE]]))
+        body, (low, high) = asked.body, asked.ends[0].T
+        line = _error_line(ABSOLUTE + 1, off) * (high - low) / (UNITS * records)
         noise = float(line @ body.covariance(0, ABSOLUTE + 1, first) @ line)
         direct = float(np.square(ENDS - some).max()) ** 2
         of_squares = DOUBT * math.sqrt(cube_variance(MIXED + 1, rest)) * direct / (UNITS * records)
@@ -359,28 +322,137 @@ def _error_line(count: int, off: float) -> Floats:
     return line
 
 
-def _changes(f: Floats, centred: Floats, limits: Floats, rows: Rows, public: Sequence[Floats]) -> Changes:
-    """Return what a label can do to `COMBINATIONS`, where a label may be any number from 0 to 1.
+class SummedLabels(Protocol):
+    """Labels from 0 to 1 that are elsewhere, on a cluster."""
 
-    A combination is A·(y − ½)² + B·(y − ½) + C·|y − f|. Its extremes lie at the ends, at f, or at the vertices of the two parabolas.
+    def exact(self, questions: Questions, f: Floats, rows: Rows) -> NDArray[np.int64]:
+        """Return the exact sums of questions about these rows and their predictions, with a row for each model."""
+
+
+class Questions(Protocol):
+    """What is asked about labels: it has no number of a record, so that workers can have it."""
+
+    @property
+    def ends(self) -> Floats:
+        """The bounds of the numbers that are summed, by group and question."""
+
+    def exact(self, y: Floats, f: Floats, rows: Rows) -> NDArray[np.int64]:
+        """Return the exact sums for some of the records."""
+
+
+def _exact(labels: Floats | SummedLabels, questions: Questions, f: Floats, rows: Rows) -> NDArray[np.int64]:
+    if isinstance(labels, np.ndarray):
+        return questions.exact(labels[rows.used], f, rows)
+    return labels.exact(questions, f, rows)
+
+
+def _extremes(at_bounds: Sequence[Floats], codes: Codes, groups: int) -> Floats:
+    """The least and the largest value in each group of numbers, given for the labels 0 and 1 or within any of their ends."""
+    least, most = (np.full((groups, len(at_bounds)), sign * math.inf) for sign in (1, -1))
+    for question, numbers in enumerate(at_bounds):
+        np.minimum.at(least[:, question], codes, numbers.min(axis=0))
+        np.maximum.at(most[:, question], codes, numbers.max(axis=0))
+    return np.stack([least, most], axis=2)
+
+
+def _apart(label: Floats, f: Floats) -> list[Floats]:
+    """How much larger the squared errors of other models are than those of the first."""
+    return [np.square(label - one) - np.square(label - f[0]) for one in f[1:]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Questions:
+    """The first questions.
+
+    Attributes
+    ----------
+    means : array of float64
+        The mean prediction of the first model in each group.
+    ends : array of float64 of shape (groups, questions, 2)
+        The bounds of the numbers that are summed.
+    body : Body
+        The shape of their noise.
     """
-    low, high = (limits[:, : ABSOLUTE + 1, end] for end in (0, 1))
-    factor = np.where(high > low, 1 / np.where(high > low, high - low, 1.0), 0.0)
-    codes, kink = rows.codes, np.clip(f, 0, 1)
-    least, widths = [], np.zeros((len(limits), len(COMBINATIONS)))
-    for side, combination in enumerate(COMBINATIONS):
-        scaled = combination * factor
-        mean, square, cross, absolute = scaled[codes].T
-        slope = mean + 2 * cross * centred
-        twice = np.where(square == 0, 1.0, 2 * square)
-        vertices = (MIDDLE - (slope - sign * absolute) / twice for sign in (1, -1))
-        found = []
-        for y in (0.0, 1.0, kink, *(np.clip(one, 0, 1) for one in vertices)):
-            above = y - MIDDLE
-            found.append((square * above + slope) * above + absolute * abs(y - f))
-        smallest, largest = np.minimum.reduce(found), np.maximum.reduce(found)
-        np.maximum.at(widths[:, side], codes, largest - smallest)
-        least.append(rows.means(smallest - (scaled * low).sum(axis=1)[codes]))
-    weights = np.full(len(limits), UNITS)
-    np.minimum.at(weights, rows.groups, rows.weights)
-    return Changes.of(COMBINATIONS, np.stack(least), widths, weights, [rows.means(one) for one in public])
+
+    means: Floats
+    ends: Floats
+    body: Body
+
+    @classmethod
+    def of(cls, f: Floats, rows: Rows, means: Floats) -> _Questions:
+        made = cls(means[:, 0], np.empty(0), CUBE)
+        ends = _extremes(made.numbers(ENDS, f, rows.codes), rows.codes, len(means))
+        ends[:, [SQUARE, *range(ABSOLUTE, ABSOLUTE + len(f))], 0] = 0.0
+        made = replace(made, ends=ends)
+        widths = np.zeros((len(means), len(COMBINATIONS)))
+        for side, (least, most) in enumerate(made.ranges(f, rows.codes)):
+            np.maximum.at(widths[:, side], rows.codes, most - least)
+        weights = np.full(len(means), UNITS)
+        np.minimum.at(weights, rows.groups, rows.weights)
+        return replace(made, body=Body.of(COMBINATIONS, widths, weights))
+
+    def centred(self, f: Floats, codes: Codes) -> Floats:
+        found: Floats = f[0] - self.means[codes]
+        found[abs(found) < 1e-9] = 0.0
+        return found
+
+    def numbers(self, label: Floats, f: Floats, codes: Codes) -> list[Floats]:
+        """The numbers of each record for a label."""
+        above = label - MIDDLE + 0 * f[0]
+        absolute = [abs(label - one) for one in f]
+        return [above, np.square(above), 2 * self.centred(f, codes) * above, *absolute, *_apart(label, f)]
+
+    def ranges(self, f: Floats, codes: Codes) -> Iterator[tuple[Floats, Floats]]:
+        """Yield for each of `COMBINATIONS` the least and the largest value for any label from 0 to 1, in shares of a weight.
+
+        It is A·(y − ½)² + B·(y − ½) + C·|y − f|. Its extremes lie at the ends, at f, or at the vertices of the two parabolas.
+        """
+        low, high = (self.ends[:, : ABSOLUTE + 1, end] for end in (0, 1))
+        factor = np.where(high > low, 1 / np.where(high > low, high - low, 1.0), 0.0)
+        centred = self.centred(f, codes)
+        for combination in COMBINATIONS:
+            scaled = combination * factor
+            mean, square, cross, absolute = scaled[codes].T
+            slope = mean + 2 * cross * centred
+            twice = np.where(square == 0, 1.0, 2 * square)
+            vertices = (MIDDLE - (slope - sign * absolute) / twice for sign in (1, -1))
+            found = []
+            for y in (0.0, 1.0, *(np.clip(one, 0, 1) for one in (f[0], *vertices))):
+                above = y - MIDDLE
+                found.append((square * above + slope) * above + absolute * abs(y - f[0]))
+            offset = (scaled * low).sum(axis=1)[codes]
+            yield np.minimum.reduce(found) - offset, np.maximum.reduce(found) - offset
+
+    def exact(self, y: Floats, f: Floats, rows: Rows) -> NDArray[np.int64]:
+        """Return the exact sums."""
+        asked, public = ([rows.means(one) for one in self.numbers(label, f, rows.codes)] for label in (y, np.zeros(1)))
+        least = np.stack([rows.means(one) for one, _ in self.ranges(f, rows.codes)])
+        return exact_numbers(asked, self.ends, rows, Changes(self.body, least, public[: ABSOLUTE + 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """The questions about squares, of numbers around the noisy answers to the first questions: the ratio and the labels' mean of each group."""
+
+    noisy: Floats
+    ends: Floats
+
+    @classmethod
+    def of(cls, f: Floats, rows: Rows, noisy: Floats) -> _Squares:
+        made = cls(noisy, np.empty(0))
+        at_bounds = made.deviations(ENDS, f, rows.codes)
+        at_bounds[MIXED] = np.maximum(at_bounds[ERRORS], noisy[rows.codes, 0] * at_bounds[SQUARES])
+        ends = _extremes([np.square(one) for one in at_bounds], rows.codes, len(noisy))
+        ends[..., 0] = 0.0
+        return replace(made, ends=ends)
+
+    def deviations(self, label: Floats, f: Floats, codes: Codes) -> list[Floats]:
+        """The numbers that are squared."""
+        ratio, mean = self.noisy[codes].T
+        error, square = np.square(label - f[0]), np.square(label - mean)
+        return [error, square, error - ratio * square, *_apart(label, f)]
+
+    def exact(self, y: Floats, f: Floats, rows: Rows) -> NDArray[np.int64]:
+        """Return the exact sums. The numbers of a person are averaged first, because they vary together."""
+        squares = [np.square(rows.means(one)) for one in self.deviations(y, f, rows.codes)]
+        return exact_numbers(squares, self.ends, rows)

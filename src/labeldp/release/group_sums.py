@@ -264,12 +264,7 @@ def check_numbers(questions: int, records: int, epsilon: Fraction) -> None:
 
 
 def draw_numbers(
-    budget: SumsBudget,
-    numbers: Sequence[Floats],
-    ends: Floats,
-    rows: Rows,
-    epsilon: Fraction,
-    changes: Changes | None = None,
+    budget: SumsBudget, numbers: Sequence[Floats], ends: Floats, rows: Rows, epsilon: Fraction
 ) -> GroupSums:
     """Sum numbers over groups, with cube noise for the questions of each group.
 
@@ -285,30 +280,49 @@ def draw_numbers(
         The parts with their groups and weights.
     epsilon : Fraction
         The budget for the sums.
-    changes : Changes, optional
-        Limits of combinations of the first numbers, within which the noise is drawn.
     """
-    asked = budget.share(epsilon)
-    scale = noise_scale(UNITS, asked)
-    check_cube(len(numbers), scale)
-    where, groups = rows.groups, len(ends)
+    return add_noise(budget, exact_numbers(numbers, ends, rows), ends, rows, epsilon)
+
+
+def exact_numbers(
+    numbers: Sequence[Floats], ends: Floats, rows: Rows, changes: Changes | None = None
+) -> NDArray[np.int64]:
+    """Return the exact sums by group and question. They add up over batches of rows.
+
+    With `changes`, combinations of the first numbers are kept within their limits.
+    """
+    where = rows.groups
 
     def units(columns: Sequence[Floats]) -> NDArray[np.int64]:
         return np.stack([_units(column, ends[where, place], rows.weights) for place, column in enumerate(columns)])
 
-    parts, body = units(numbers), CUBE
+    parts = units(numbers)
     if changes is not None:
-        body, size = changes.body, len(changes.public)
+        size = len(changes.public)
         parts[:size] = changes.enforced(parts[:size], units(changes.public), rows.weights, where)
-    exact = np.zeros((len(numbers), groups), np.int64)
+    exact = np.zeros((len(numbers), len(ends)), np.int64)
     for sums, column in zip(exact, parts, strict=True):
         add_over_cells(sums, where, column, 0)
+    return exact.T
+
+
+def add_noise(
+    budget: SumsBudget,
+    exact: NDArray[np.int64],
+    ends: Floats,
+    rows: Rows,
+    epsilon: Fraction,
+    body: Body = CUBE,
+) -> GroupSums:
+    """Add noise with the shape of `body` to exact sums, and take its cost from the budget."""
+    groups, questions = exact.shape
+    scale = noise_scale(UNITS, budget.share(epsilon))
+    check_cube(questions, scale)
     budget.remaining -= UNITS / Fraction(scale)
-    noise = np.array(
-        [cube_noise(len(numbers), scale, body.sides(group) if len(body.limits) else ()) for group in range(groups)]
-    )
+    sides = [body.sides(group) if len(body.limits) else () for group in range(groups)]
+    noise = np.array([cube_noise(questions, scale, one) for one in sides])
     counts, weights = np.bincount(rows.codes), rows.group_weights()
-    return GroupSums("numbers", _cut(exact.T + noise), scale, counts, weights, ends, body)
+    return GroupSums("numbers", _cut(exact + noise), scale, counts, weights, ends, body)
 
 
 def _units(numbers: Floats, ends: Floats, weights: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -50,6 +50,16 @@ class Body:
         if (abs(self.coefficients) > MOST_COEFFICIENT).any() or (self.limits * NARROWEST < UNITS * sizes).any():
             raise InvalidInput("the shape of the noise of sums is damaged")
 
+    @classmethod
+    def of(cls, coefficients: NDArray[np.int64], widths: Floats, weights: NDArray[np.int64]) -> Body:
+        """Return the body for changes of these widths by group and combination, in shares of a part's weight.
+
+        `weights` is the smallest weight of a part in each group: the limits leave room for rounding.
+        """
+        sizes = abs(coefficients).sum(axis=1)
+        most = np.maximum(widths + (sizes + 4) / weights[:, None], sizes / NARROWEST)
+        return cls(coefficients, np.ceil(UNITS * most).astype(np.int64))
+
     def sides(self, group: int) -> list[Side]:
         """Return the sides of a group for `cube_noise`."""
         rows = self.coefficients.tolist()
@@ -87,20 +97,6 @@ class Changes:
     body: Body
     least: Floats
     public: Sequence[Floats]
-
-    @classmethod
-    def of(
-        cls,
-        coefficients: NDArray[np.int64],
-        least: Floats,
-        widths: Floats,
-        weights: NDArray[np.int64],
-        public: Sequence[Floats],
-    ) -> Changes:
-        """Return the changes for widths by group and side; `weights` is the smallest weight of a part in each group. Rounding is allowed for."""
-        sizes = abs(coefficients).sum(axis=1)
-        most = np.maximum(widths + (sizes + 4) / weights[:, None], sizes / NARROWEST)
-        return cls(Body(coefficients, np.ceil(UNITS * most).astype(np.int64)), least, public)
 
     def enforced(
         self, units: NDArray[np.int64], public: NDArray[np.int64], weights: NDArray[np.int64], groups: NDArray[np.int64]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from event_log import differences, logged, shown
 from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -141,3 +142,20 @@ def test_a_cluster_that_does_not_encrypt_is_refused(spark, sent, monkeypatch):
     monkeypatch.setattr(spark_labels, "check_encryption", refuse)
     with pytest.raises(PrivacyRefused, match="opens exact sums"):
         scored(spark.createDataFrame(TABLE), sent)
+
+
+def test_plans_and_metrics_do_not_depend_on_labels_and_labels_are_not_shuffled(spark, sent):
+    logs = []
+    for name, values in {"drawn": np.asarray(TABLE["amount"]), "same": np.full(ROWS, 7.0)}.items():
+        folder = sent.parent / name
+        folder.mkdir()
+        table = TABLE.set_column(1, "amount", pa.array(values))
+        pq.write_table(table, folder / "input.parquet", compression="none", use_dictionary=False)
+        with logged(spark) as events:
+            scored(spark.read.parquet(str(folder / "input.parquet")), sent, name + "-score")
+        logs.append(shown(events, folder))
+    assert {channel[0] for channel in logs[0]} >= {"task", "plan"}
+    assert differences(*logs) == {}
+    assert "BroadcastExchange" in str(logs[0])
+    assert "Exchange hashpartitioning" not in str(logs[0])
+    assert "SortMergeJoin" not in str(logs[0])

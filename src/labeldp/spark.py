@@ -1,8 +1,8 @@
 """Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
 
 `privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file.
-`matching_features` is for a features party whose features are on a cluster. `sums` is for a team that has labels and
-features. `docs/guides/spark.md` describes scaling and settings.
+`matching_features` is for a features party whose features are on a cluster. `score` answers its predictions. `sums` is for a team that has
+labels and features. `docs/guides/spark.md` describes scaling and settings.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.spark import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
+from labeldp.evaluate.groups import SMALLEST_GROUP
+from labeldp.evaluate.score import ScoreOutcome, score_labels
 from labeldp.losses import LossLike
 from labeldp.priors import Prior
 from labeldp.release.apply import apply as add_batch
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from labeldp.engines.spark.spark_input import SparkInput
 
-__all__ = ["apply", "matching_features", "privatize", "sums"]
+__all__ = ["apply", "matching_features", "privatize", "score", "sums"]
 
 
 def privatize(
@@ -379,6 +381,115 @@ def sums(
     with without_spark_texts():
         return release_sums(
             source, epsilon, domain, clip=clip, out_of_range=out_of_range, ledger=ledger, dataset=dataset
+        )
+
+
+def score(
+    frame: DataFrame,
+    predictions: str | os.PathLike[str],
+    *,
+    label: str,
+    id: str,  # noqa: A002
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    out: str | os.PathLike[str],
+    predictions_id: str | None = None,
+    models: Sequence[str] | None = None,
+    by: str | None = None,
+    smallest_group: int = SMALLEST_GROUP,
+    matching: bool = False,
+    out_of_range: OutOfRange = "clip",
+    id_type: str | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    allow_unencrypted: bool = False,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> ScoreOutcome:
+    """Answer predictions with their noisy error, for labels in a Spark frame.
+
+    Figures, folder and cost are those of `labeldp.score` on one machine. The driver reads the predictions and sends them to the workers, which
+    sum exactly; the driver draws the noise.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The labels. It is evaluated three times, or five times with `by`, and must give the same records each time, so save it first if it is
+        expensive to compute.
+    predictions : str or Path
+        The file of predictions by id, which the driver can read. They must fit into the memory of the driver and of each worker.
+    label : str
+        The name of the label column: numbers, or day-time intervals if the domain has a unit.
+    id : str
+        The name of the id column: integers or text.
+    epsilon, domain, out, models, by, smallest_group, matching, out_of_range, ledger, dataset, sign_key, phase
+        As in `labeldp.score`. Classes are not supported.
+    predictions_id : str, optional
+        The id column of the predictions. By default it has the same name as that of the frame.
+    id_type : {"int", "str"}, optional
+        Convert the ids of the frame to this type. By default the frame decides.
+    allow_unencrypted : bool, default False
+        Run on a cluster that does not encrypt what Spark writes to disk or sends. See Privacy.
+
+    Returns
+    -------
+    ScoreOutcome
+
+    Raises
+    ------
+    MissingExtra
+        If pyspark is not installed or is too old.
+    InvalidInput
+        If labels, predictions, groups or settings are refused. Nothing is charged then.
+    PrivacyRefused
+        If the frame belongs to a Spark Connect session, or the cluster does not encrypt.
+    InsufficientBudget
+        If the ledger has less than ε left.
+    LabelDPError
+        If a job fails, or the frame gave other records when it was read again. The text states what was charged.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds.
+
+    See Also
+    --------
+    labeldp.score : The same for a file, on one machine.
+
+    Privacy
+    -------
+    As `labeldp.score`. Labels are not shuffled. Exact sums leave a worker encrypted, as in `sums`, and noise is drawn on the driver.
+
+    Examples
+    --------
+    >>> import labeldp.spark
+    >>> frame = spark.read.parquet("sales.parquet")  # doctest: +SKIP
+    >>> outcome = labeldp.spark.score(  # doctest: +SKIP
+    ...     frame, "predictions.parquet", label="amount", id="order", epsilon=0.1, domain=(0, 400), out="score"
+    ... )
+    """
+    labels = _input(frame, label, id, id_type, None, allow_unencrypted=allow_unencrypted)
+    from labeldp.engines.spark.jobs import without_spark_texts
+    from labeldp.engines.spark.spark_labels import SparkLabels
+
+    with without_spark_texts():
+        return score_labels(
+            SparkLabels(labels),
+            predictions,
+            out,
+            epsilon,
+            domain,
+            id=id if predictions_id is None else predictions_id,
+            models=models,
+            by=by,
+            smallest_group=smallest_group,
+            matching=matching,
+            out_of_range=out_of_range,
+            ledger=ledger,
+            dataset=dataset,
+            sign_key=sign_key,
+            phase=phase,
         )
 
 

@@ -73,3 +73,36 @@ def test_exit_codes(run, files):
     assert "groups as well" in err or "different values" in err
     assert score(run, files, "--dataset", "sales")[0] == 2
     assert not (files / "score").exists()
+
+
+@pytest.mark.slow
+def test_the_walk_of_both_parties_shows_that_the_model_is_good(run, tmp_path, monkeypatch):
+    """17,520 records at ε = 1, two more batches, a score at a tenth of ε, and a report."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    x, ward = generator.normal(size=(27_520, 2)), generator.choice(["a", "b", "c"], 27_520)
+    y = np.clip(100 * np.exp(0.5 * x[:, 0] + generator.normal(0, 0.7, len(x))), 0, 400)
+    labels = pa.table({"order": np.arange(len(y)), "amount": y})
+    pq.write_table(pa.table({"order": np.arange(len(y)), "x": x[:, 0], "z": x[:, 1], "ward": ward}), "features.parquet")
+    pq.write_table(labels, "all.parquet")
+    for name, first, rows in (("labels", 0, 17_520), ("tuesday", 17_520, 5000), ("wednesday", 22_520, 5000)):
+        pq.write_table(labels.slice(first, rows), f"{name}.parquet")
+    bounds = ("--label", "amount", "--id", "order", "--lower", 0, "--upper", 400)
+    train = ("train", "message", "--features", "features.parquet", "--id", "order", "--fast", "--json", "--out")
+    assert run("privatize", "labels.parquet", *bounds, "--epsilon", 1, "--key-file", "key", "--out", "message")[0] == 0
+    first = json.loads(run(*train, "model")[1])["estimates"]
+    assert "22,520 records now" in run("apply", "message", "tuesday.parquet", "--key-file", "key")[1]
+    assert "27,520 records now" in run("apply", "message", "wednesday.parquet", "--key-file", "key")[1]
+    last = json.loads(run(*train, "larger")[1])["estimates"]
+    assert first["r2"]["lower"] > 0
+    assert last["mean"]["lower"] < y.mean() < last["mean"]["upper"]
+    assert last["mean"]["upper"] - last["mean"]["lower"] < first["mean"]["upper"] - first["mean"]["lower"]
+    run("predict", "larger", "features.parquet", "--id", "order", "--out", "predictions.parquet")
+    asked = ("score", "all.parquet", *bounds, "--predictions", "predictions.parquet", "--epsilon", 0.1, "--json")
+    figures = {one["figure"]: one for one in json.loads(run(*asked, "--out", "score")[1])["figures"]}
+    error = np.mean(np.square(np.asarray(pq.read_table("predictions.parquet")["prediction"]) - y))
+    assert abs(figures["mse"]["upper"] - figures["mse"]["lower"]) / 2 < 0.1 * error
+    assert figures["r2"]["lower"] > 0.15
+    code, out, _ = run("report", "message", "--features", "features.parquet", "--id", "order", "--by", "ward")
+    assert code == 0
+    assert "paid before" in out

@@ -1,4 +1,4 @@
-"""`labeldp privatize --engine spark` and `labeldp apply --engine spark` as typed."""
+"""`labeldp privatize`, `apply` and `score` with `--engine spark`, as typed."""
 
 from __future__ import annotations
 
@@ -47,6 +47,23 @@ def privatize(run, source, *more, asked=ASKED):
 def held(message):
     rows = Message.open(message).to_arrow()
     return dict(zip(rows["order"].to_pylist(), rows["code"].to_pylist(), strict=True))
+
+
+def test_predictions_are_scored(run, spark, folder):
+    pq.write_table(pa.table({"order": np.arange(1200), "guess": np.full(1200, 200.0)}), "predictions.parquet")
+    Ledger.create("ledger.db").add_dataset("sales", budget=3)
+    asked = ("score", "monday.parquet", *ASKED, "--predictions", "predictions.parquet", "--engine", "spark")
+    code, out, err = run(*asked, "--ledger", "ledger.db", "--dataset", "sales", "--out", "score")
+    assert (code, err) == (0, "")
+    assert "records  1,200" in out
+    assert "sales has ε = 2 left" in out
+    assert run("audit", "score")[0] == 0
+    code, _, err = run(*asked, "--person", "order", "--out", "other")
+    assert code == 2
+    assert "does not score persons yet" in err
+    code, _, err = run(*asked[:-2], "--conf", "spark.master=yarn", "--out", "other")
+    assert code == 2
+    assert "give --engine spark too" in err
 
 
 def test_a_message_of_spark_is_trained_on_audited_and_grown_by_either_engine(run, spark, folder):

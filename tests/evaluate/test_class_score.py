@@ -28,7 +28,8 @@ from labeldp.evaluate import Report, Score, estimate_classes
 from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.mechanisms import PrivateLabels, RandomizedResponse
 from labeldp.release import group_sums
-from labeldp.release.group_sums import KINDS, UNITS
+from labeldp.release.group_sums import KINDS
+from labeldp.release.noise_body import UNITS
 from labeldp.release.sums_draw import SumsBudget
 from seeded_words import SeededWords
 
@@ -38,7 +39,7 @@ TWO, THREE = Domain.of_classes(["no", "yes"]), Domain.of_classes(["a", "b", "c"]
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale, sides=(): np.zeros(count, np.int64))
     monkeypatch.setattr(group_sums, "add_laplace", lambda exact, scale: exact)
 
 
@@ -118,7 +119,7 @@ def test_more_than_two_classes(tmp_path):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_replacing_a_label_moves_no_sum_by_more_than_its_sensitivity(monkeypatch, classes):
     """By enumeration of every label of every record, with extreme probabilities among them."""
-    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale, sides=(): np.zeros(count, np.int64))
     monkeypatch.setattr(group_sums, "add_laplace", lambda counts, scale: counts)
     generator = np.random.default_rng(4)
     p = np.clip(softmax(4 * generator.normal(size=(2, 30, classes)), axis=2), LEAST, 1)

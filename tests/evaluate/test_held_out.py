@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -18,8 +19,11 @@ from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.learn import BoostingRegressor
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.release import group_sums
+from labeldp.release.noise_body import UNITS, Body, Changes
+from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget
+from labeldp.sampling.integer_noise import cube_noise, inside
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
@@ -33,20 +37,20 @@ class Given:
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale, sides=(): np.zeros(count, np.int64))
 
 
 @pytest.fixture
 def drawn(monkeypatch):
     """All sums that are drawn."""
     found = []
-    draw = held_out_sums.draw_numbers
+    draw = held_out_sums.add_noise
 
     def listening(*arguments):
         found.append(draw(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(held_out_sums, "draw_numbers", listening)
+    monkeypatch.setattr(held_out_sums, "add_noise", listening)
     return found
 
 
@@ -134,20 +138,70 @@ def test_all_sums_together_cost_at_most_epsilon_and_nearly_all_of_it(drawn, epsi
 
 
 @pytest.mark.usefixtures("noiseless")
-@pytest.mark.parametrize("ends", [(0, 200), (200, 0), (3, 57)])
-def test_one_label_moves_no_sum_by_more_than_its_cost(drawn, ends):
-    """Of the first sums, which the sums of squares may depend on: by at most what the noise was scaled for, in one group only."""
-    predictions, labels = records(np.random.default_rng(6), 40)
-    models, codes = np.stack([predictions, predictions[::-1], np.full(40, 9.0)]) / 200, np.arange(40) % 3
-    for label in ends:
-        labels[17] = label
-        HeldOutSums.ask(SumsBudget(1), Fraction(1), labels / 200, models, codes)
-    first, second = drawn[0], drawn[2]
-    assert first.scale == second.scale
-    moved = abs(first.values - second.values)
-    assert not moved[np.arange(3) != 17 % 3].any()
-    assert moved.max() / Fraction(first.scale) <= first.epsilon_exact
-    assert moved.max() > 0
+@pytest.mark.parametrize(
+    "where", [(0.1, 0.4), (0.0, 1.0), (0.45, 0.55), (0.6, 0.9), (-0.5, 1.7), (0.3, 0.3), (0.0, 0.0)]
+)
+def test_no_label_moves_the_sums_by_more_than_their_cost(drawn, where):
+    """Every pair of labels on a grid, and of labels next to the predictions: the noise is scaled for their change, in one group only.
+
+    The sums of squares depend on the first sums.
+    """
+    models = np.stack([np.linspace(*where, 12), np.linspace(*where, 12)[::-1], np.full(12, 0.2)])
+    labels, codes = np.linspace(0, 1, 12), np.arange(12) % 3
+    largest = 0
+    for record in (0, 5, 11):
+        drawn.clear()
+        for label in {*np.linspace(0, 1, 17), *np.clip(models[:, record], 0, 1)}:
+            HeldOutSums.ask(SumsBudget(1), Fraction(1), np.where(np.arange(12) == record, label, labels), models, codes)
+        for one, other in itertools.combinations(drawn[::2], 2):
+            moved = (one.values - other.values).tolist()
+            assert (one.scale, one.body.limits.tolist()) == (other.scale, other.body.limits.tolist())
+            assert not any(any(row) for group, row in enumerate(moved) if group != record % 3)
+            sides = one.body.sides(record % 3)
+            assert max(map(abs, moved[record % 3])) <= one.sensitivity
+            assert inside(moved[record % 3], one.sensitivity, sides)
+            largest = max(largest, *(abs(np.dot(a, moved[record % 3][:4])) / limit for a, limit in sides))
+    assert 0.8 * UNITS < largest <= UNITS == drawn[0].sensitivity  # and the limits are not much wider than they must be
+
+
+def test_rounding_beyond_the_limits_does_not_show(drawn):
+    """Whatever floats do to the numbers of a label, only what the limits allow is summed; the rest counts as the public label."""
+    labels = np.full(8, 0.3)
+    HeldOutSums.ask(SumsBudget(1), Fraction(1), labels, np.linspace(0.1, 0.4, 8)[None], np.zeros(8, np.int64))
+    body = drawn[0].body
+    least, weights = np.zeros((len(body.coefficients), 3)), np.full(3, UNITS)
+    public = np.zeros((4, 3), np.int64)
+    units = np.array([[0, 0, 0, 0], [UNITS, 0, 0, UNITS], [-9, 0, 0, 0]]).T
+    kept = Changes(body, least, []).enforced(units, public, weights, np.zeros(3, np.int64))
+    assert not kept.any()
+    with pytest.raises(InvalidInput, match="too far apart"):
+        Changes(body, least, []).enforced(units, units, weights, np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_the_covariance_of_noise_is_that_of_its_draws(count):
+    """Over 4,000 draws each variance deviates by about 3 %, one standard deviation."""
+    models = np.stack([np.linspace(0.05, 0.4, 50), np.full(50, 0.2)])[: count // 2 - 1]
+    epsilon = Fraction(9, 10)
+    asked = HeldOutSums.ask(SumsBudget(1), Fraction(1), np.full(50, 0.2), models, np.zeros(50, np.int64)).first
+    noise = np.array([cube_noise(count, asked.scale, asked.body.sides(0)) for _ in range(4000)], np.float64)
+    expected = asked.body.covariance(0, count, asked.scale)
+    found, unit = np.cov(noise.T), np.sqrt(np.diag(expected))
+    assert asked.epsilon_exact <= epsilon
+    assert found / np.outer(unit, unit) == pytest.approx(expected / np.outer(unit, unit), abs=0.15)
+    assert (np.diag(expected)[:4] < 0.8 * cube_variance(count, asked.scale)).any()
+
+
+def test_a_body_that_is_the_whole_cube_is_the_cube():
+    sides = Body(np.array([[1, 0, 0, 0], [1, 1, 1, 1]]), np.array([[UNITS, 4 * UNITS]]))
+    assert sides.covariance(0, 4, 1e6) == pytest.approx(np.eye(4) * cube_variance(4, 1e6), rel=1e-9, abs=1)
+
+
+def test_a_body_too_narrow_for_its_noise_is_refused():
+    with pytest.raises(InvalidInput, match="shape of the noise"):
+        Body(np.array([[1, 1, 0, 0]]), np.array([[UNITS // 8]]))
+    with pytest.raises(InvalidInput, match="limit for each group"):
+        Body(np.array([[1, 1, 0, 0]]), np.array([[UNITS, UNITS]]))
 
 
 def test_perfect_predictions_explain_everything_and_constant_ones_nothing():

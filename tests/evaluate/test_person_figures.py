@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -19,8 +20,9 @@ from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.priors import BudgetWarning
 from labeldp.release import group_sums
-from labeldp.release.group_sums import UNITS, Rows, draw_histograms, draw_numbers
+from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
 from labeldp.release.ledger_rows import OtherUnit
+from labeldp.release.noise_body import UNITS
 from labeldp.release.sums_draw import SumsBudget
 
 WARDS = np.array(["north", "south"])
@@ -29,7 +31,7 @@ ONE = Fraction(1)
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale, sides=(): np.zeros(count, np.int64))
     monkeypatch.setattr(group_sums, "add_laplace", lambda values, scale: values)
 
 
@@ -84,10 +86,23 @@ def test_without_noise_every_person_counts_as_one(visits):
 
 
 def largest_change(sums, other):
-    """The change in units of what noise is scaled for: the largest of each group for numbers, all for histograms."""
-    moved = abs(sums.values - other.values)
+    """The change in units of what noise is scaled for: the size of the body in each group for numbers, all for histograms."""
+    moved = sums.values - other.values
     assert sums.scale == other.scale
-    return int((moved.max(axis=1) if sums.kind == "numbers" else moved.sum(axis=1)).sum())
+    return (
+        sum(smallest_body(sums.body, group, row) for group, row in enumerate(moved.tolist()))
+        if sums.kind == "numbers"
+        else int(abs(moved).sum())
+    )
+
+
+def smallest_body(body, group, change):
+    """The smallest r at which the noise of a group can be this change."""
+    sides = body.sides(group) if len(body.limits) else []
+    reach = max(map(abs, change))
+    for side, limit in sides:
+        reach = max(reach, abs(sum(a * z for a, z in zip(side, change, strict=False))) / limit)
+    return math.ceil(reach)
 
 
 def asked(labels, rows):
@@ -119,17 +134,17 @@ def test_no_labels_of_a_person_move_the_sums_by_more_than_their_cost(persons):
 
 @pytest.mark.usefixtures("noiseless")
 def test_all_sums_of_a_score_move_within_their_cost(monkeypatch):
-    drawn, draw = [], held_out_sums.draw_numbers
-    monkeypatch.setattr(held_out_sums, "draw_numbers", lambda *given: drawn.append(draw(*given)) or drawn[-1])
+    drawn, draw = [], held_out_sums.add_noise
+    monkeypatch.setattr(held_out_sums, "add_noise", lambda *given: drawn.append(draw(*given)) or drawn[-1])
     generator = np.random.default_rng(1)
     persons, codes = np.repeat(np.arange(12), 5), generator.integers(0, 3, 60)
     models, labels = generator.random((3, 60)), generator.random(60)
-    for ends in itertools.product((0.0, 1.0), repeat=5):
+    for ends in itertools.product((0.0, 0.4, 1.0), repeat=5):
         labels[persons == 7] = ends
         held_out_sums.HeldOutSums.ask(SumsBudget(1), ONE, labels, models, codes, persons)
     first = drawn[::2]  # the sums of squares depend on these
-    moved = [largest_change(one, other) for one, other in itertools.combinations(first, 2)]
-    assert 0 < max(moved) <= UNITS
+    moved = [largest_change(one, other) for one, other in itertools.combinations(first[::2], 2)]
+    assert 0.95 * UNITS < max(moved) <= UNITS
     assert sum(one.epsilon_exact for one in drawn[:2]) <= 1
 
 

@@ -14,6 +14,7 @@ import pytest
 from forgery import rewrite_manifest
 from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, report, score
 from labeldp.evaluate import Score
+from labeldp.evaluate.groups import Groups
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.release import group_sums
 from labeldp.release.sums_draw import SumsBudget
@@ -57,7 +58,7 @@ def asked(folder, *, predictions="predictions.parquet", out="score", epsilon=1, 
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(group_sums, "cube_noise", lambda count, scale, sides=(): np.zeros(count, np.int64))
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -212,6 +213,18 @@ def test_bad_input_is_refused_before_the_charge(files, change, match, more):
         asked(folder, predictions="bad.parquet", ledger=ledger, dataset="sales", **settings)
     assert ledger.remaining("sales") == 1
     assert not (folder / "score").exists()
+
+
+def test_a_column_with_a_million_values_makes_no_groups():
+    with pytest.raises(InvalidInput, match="1,000,000 different values"):
+        Groups.of(pa.array(np.arange(1_000_000)), "order", "predictions.parquet")
+
+
+def test_a_group_of_one_record_is_in_no_group(files):
+    folder, *_ = files
+    rewritten(folder, lambda t: column(t, "ward", ["alone", *["north"] * (len(t) - 1)]))
+    outcome = asked(folder, predictions="bad.parquet", models=["good"], by="ward")
+    assert (outcome.score.groups, outcome.merged_groups, outcome.outside_groups) == (("north",), 1, 1)
 
 
 def test_few_predictions_outside_are_moved_and_counted_and_missing_labels_left_out_on_request(files):

@@ -17,9 +17,10 @@ from labeldp.sampling import integer_noise
 from labeldp.sampling.integer_noise import (
     LARGEST_NOISE,
     add_laplace,
-    coordinates,
+    attempt,
     cube_noise,
     geometric,
+    inside,
     laplace_noise,
     radius,
 )
@@ -74,19 +75,29 @@ def test_one_attempt_gives_each_radius_the_number_of_points_times_q_to_it(count,
     assert set(law) == {None, *range(top + 1)}
 
 
-@pytest.mark.parametrize(("count", "top"), [(1, 4), (2, 3), (3, 1)])
-def test_every_point_has_a_probability_proportional_to_q_to_its_largest_coordinate(count, top):
+CUT = (((1, 1), Fraction(4, 3)), ((2, -1), Fraction(5, 4)))
+"""Sides that cut the square."""
+
+
+def size_of(z, sides=()):
+    """The smallest body that contains z."""
+    ends = [Fraction(abs(sum(a * one for a, one in zip(side, z, strict=False)))) / limit for side, limit in sides]
+    return math.ceil(max([*map(abs, z), *ends]))
+
+
+@pytest.mark.parametrize(("count", "top", "sides"), [(1, 4, ()), (2, 3, ()), (3, 1, ()), (2, 3, CUT)])
+def test_every_point_has_a_probability_proportional_to_q_to_its_size(count, top, sides):
     """Radii above `top` are left out of the enumeration, so each point lacks the same sum over them."""
     q = Fraction(2, 3)
 
     def draw(path):
-        found = radius(count, path.numbers(), path.below)
-        return None if found is None else tuple(coordinates(count, found, path.below))
+        found = attempt(count, path.numbers(), path.below, sides)
+        return None if found is None else tuple(found)
 
     law = enumerated(draw, q, top)
     constant = (1 - q) ** count / (2**count * math.factorial(count))
-    points = list(itertools.product(range(-top, top + 1), repeat=count))
-    assert {z: law[z] for z in points} == {z: constant * (q ** max(map(abs, z)) - q ** (top + 1)) for z in points}
+    points = [z for z in itertools.product(range(-top, top + 1), repeat=count) if size_of(z, sides) <= top]
+    assert {z: law[z] for z in points} == {z: constant * (q ** size_of(z, sides) - q ** (top + 1)) for z in points}
     assert len(law) == len(points) + 1
 
 
@@ -129,23 +140,27 @@ def counts_fit(counts, probabilities, draws):
     return stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - 1) > ALMOST_NEVER
 
 
-def cube_law(count, scale, reach=60):
+def cube_law(count, scale, reach=60, sides=()):
     q = math.exp(-1 / scale)
-    total = sum((2 * r + 1) ** count * q**r for r in range(40 * reach)) * (1 - q)
     points = itertools.product(range(-reach, reach + 1), repeat=count)
-    return {z: q ** max(map(abs, z)) / total for z in points}
+    law = {z: q ** size_of(z, sides) for z in points}
+    total = (
+        sum(law.values()) if sides else sum((2 * r + 1) ** count * q**r for r in range(40 * reach)) * (1 - q)
+    )  # what lies beyond `reach` matters for large scales only
+    return {z: chance / total for z, chance in law.items()}
 
 
-def cube_draws(draws, count, scale):
+def cube_draws(draws, count, scale, sides=()):
     """What `cube_noise` draws, with one stream of numbers for all draws."""
     numbers = geometric(scale, 4096)
     for _ in range(draws):
         found = None
         while found is None:
-            found = radius(count, numbers, randbelow)
-        yield tuple(coordinates(count, found, randbelow))
+            found = attempt(count, numbers, randbelow, sides)
+        yield tuple(found)
 
 
+@pytest.mark.parametrize("sides", [(), CUT])
 @pytest.mark.parametrize(
     ("draws", "count", "scale"),
     [
@@ -154,12 +169,24 @@ def cube_draws(draws, count, scale):
         pytest.param(300_000, 3, 1.5, marks=pytest.mark.slow),
     ],
 )
-def test_draws_follow_the_law(draws, count, scale):
+def test_draws_follow_the_law(draws, count, scale, sides):
     reach = 60 if count == 2 else 16
-    counts = Counter(cube_draws(draws, count, scale))
-    assert counts_fit(counts, cube_law(count, scale, reach), draws)
+    counts = Counter(cube_draws(draws, count, scale, sides))
+    assert counts_fit(counts, cube_law(count, scale, reach, sides), draws)
     if draws > 100_000:  # enough to tell a scale that is off by 5 %
-        assert not counts_fit(counts, cube_law(count, 1.05 * scale, reach), draws)
+        assert not counts_fit(counts, cube_law(count, 1.05 * scale, reach, sides), draws)
+
+
+def test_a_change_within_the_body_costs_its_size():
+    """All points and changes of a small grid: the exponents of two neighbours' probabilities differ by at most the size of the change."""
+    points = list(itertools.product(range(-7, 8), repeat=2))
+    for change in itertools.product(range(-4, 5), repeat=2):
+        moved = size_of(change, CUT)
+        assert inside(change, moved, CUT)
+        assert not moved or max(map(abs, change)) > moved - 1 or not inside(change, moved - 1, CUT)
+        for z in points:
+            other = tuple(one + by for one, by in zip(z, change, strict=True))
+            assert abs(size_of(z, CUT) - size_of(other, CUT)) <= moved
 
 
 @pytest.mark.os_randomness

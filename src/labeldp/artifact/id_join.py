@@ -31,12 +31,7 @@ def match_ids(
     InvalidInput
         If the ids have different types, or if a wanted id occurs twice in either file.
     """
-    kinds = kind_words(wanted.type), kind_words(held.type)
-    if kinds[0] != kinds[1]:
-        raise InvalidInput(
-            f"the ids of {wanted_in} are {kinds[0]} and the ids of {held_in} are {kinds[1]}: convert them to the same type. "
-            "privatize, cells and sums have --id-type str for that"
-        )
+    require_same_kind(wanted.type, held.type, wanted_in, held_in)
     try:
         held = held.cast(wanted.type)
     except pa.ArrowInvalid:  # int64 and uint64: neither includes the other
@@ -44,6 +39,16 @@ def match_ids(
     if not distinct:
         require_distinct(wanted, wanted_in)
     return _found(held, wanted, held_in)
+
+
+def require_same_kind(wanted: pa.DataType, held: pa.DataType, wanted_in: object, held_in: object) -> None:
+    """Raise `InvalidInput` unless two types of ids are of the same kind."""
+    kinds = kind_words(wanted), kind_words(held)
+    if kinds[0] != kinds[1]:
+        raise InvalidInput(
+            f"the ids of {wanted_in} are {kinds[0]} and the ids of {held_in} are {kinds[1]}: convert them to the same type. "
+            "privatize, cells and sums have --id-type str for that"
+        )
 
 
 def require_distinct(ids: pa.Array, where: object) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.engines.passes import LabelInput
+    from labeldp.engines.passes import LabelInput, MatchedInput
     from labeldp.engines.spark.spark_input import SparkInput
     from labeldp.tables.files import Phase
 
@@ -109,6 +109,17 @@ class EngineOptions:
         from labeldp.engines.arrow.arrow_input import ArrowInput
 
         yield ArrowInput(labels.file())
+
+    @contextmanager
+    def joins(self, labels: Labels, phase: Phase) -> Iterator[LabelSource | MatchedInput]:
+        """Give the input for a join by id, open while the block runs."""
+        if self.engine == "arrow":
+            yield labels.file()
+            return
+        with self._on_spark(labels, phase) as found:
+            from labeldp.engines.spark.spark_labels import SparkLabels
+
+            yield SparkLabels(found)
 
     def count(self, labels: Labels, phase: Phase) -> tuple[int, NDArray[np.int64] | None]:
         """Return the number of records, and that of persons by their number of rows if there is a column of persons. Reads no label."""

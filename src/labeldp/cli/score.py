@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.cli.console import line, note, print_json, print_table
+from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     CHARGED,
     BoundsOrClasses,
     Charging,
     Label,
-    LabelsArgument,
     OutputOption,
     Person,
     Shown,
@@ -44,7 +44,13 @@ SHOWN = {
 
 @grouped
 def score(
-    source: LabelsArgument,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="LABELS",
+            help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC; for Spark also ORC and URIs.",
+        ),
+    ],
     label: Label,
     id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids in both files.")],
     predictions: Annotated[
@@ -78,6 +84,7 @@ def score(
     text: TextFiles,
     bounds: BoundsOrClasses,
     charging: Charging,
+    reader: EngineOptions,
     shown: Shown,
 ) -> None:
     """Answer predictions with their noisy error: how good a model is, for a small ε.
@@ -100,18 +107,24 @@ def score(
       labeldp score visits.parquet --label bought --id visit
           --predictions rates.parquet --epsilon 0.5
           --classes no,yes --out score
+      labeldp score hdfs:///sales --label amount --id order
+          --predictions predictions.parquet --epsilon 0.1
+          --lower 0 --upper 400 --out score
+          --engine spark --conf spark.master=yarn
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.evaluate.score import score as score_predictions
+    from labeldp.evaluate.score import score_labels
 
     domain, charged = bounds.domain(), charging.arguments
-    with shown.running(CHARGED) as phase:
-        outcome = score_predictions(
-            text.source(source, label, id_column, person),
+    labels = Labels(source, label, id_column, text, person)
+    reader.check(labels)
+    with shown.running(CHARGED) as phase, reader.joins(labels, phase) as found:
+        outcome = score_labels(
+            found,
             predictions,
             answer,
             epsilon,
             domain,
-            id=predictions_id,
+            id=predictions_id or id_column,
             models=comma_list(models) or None,
             by=by,
             smallest_group=smallest_group,

@@ -7,7 +7,7 @@ every engine uses them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -262,6 +262,54 @@ class LabelInput(Protocol):
         same draw. If the input differs from the scan, or an id is repeated, this raises an error, and the written files
         must not be used.
         """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matched:
+    """Records whose ids were asked for. `clipped` is as sensitive as the labels; the rest is public.
+
+    Attributes
+    ----------
+    rows : array of int64
+        Which of the ids have a label, in ascending order.
+    labels : int
+        The number of labels, with and without a match.
+    clipped : int
+        The number of matched labels outside the bounds.
+    """
+
+    rows: NDArray[np.int64]
+    labels: int
+    clipped: int
+
+
+ExactFunction = Callable[[Floats, Floats, Integers], Integers]
+"""Exact sums for labels within the bounds, public numbers with a row for each column, and the code of each record. They add up over batches."""
+
+
+class MatchedInput(Protocol):
+    """Labels by id on a cluster, of which only exact sums reach the driver."""
+
+    @property
+    def id_kind(self) -> str:
+        """The kind of the ids, "int" or "str"."""
+
+    def in_unit(self, domain: Domain) -> MatchedInput:
+        """Return the labels in the unit of a domain. Raise `InvalidInput` for columns that cannot be read."""
+
+    def match(self, ids: pa.Array, domain: Domain, out_of_range: OutOfRange) -> Matched:
+        """Return which of the ids have a label, after a check of all records."""
+
+    def sums(
+        self,
+        ids: pa.Array,
+        numbers: Floats,
+        codes: Integers,
+        domain: Domain,
+        exact: ExactFunction,
+        shape: tuple[int, ...],
+    ) -> Integers:
+        """Return exact sums of a function of labels and public numbers, for ids that all have a label."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

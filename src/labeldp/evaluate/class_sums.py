@@ -27,7 +27,6 @@ from labeldp.evaluate.held_out_figures import NOISE, SAMPLING, HeldOutFigure, Li
 from labeldp.formatting import ReprMixin
 from labeldp.release.group_sums import (
     KINDS,
-    UNITS,
     Codes,
     GroupSums,
     Rows,
@@ -36,6 +35,7 @@ from labeldp.release.group_sums import (
     draw_histograms,
     draw_numbers,
 )
+from labeldp.release.noise_body import UNITS
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 
 LEAST = 1e-4

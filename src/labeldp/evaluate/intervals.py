@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -176,6 +177,7 @@ class DistributionProgram:
         table = np.column_stack([self.expected / scale[:, None], self.moved * unit / scale])
         below, above = self.offset_error / unit
         costs = np.r_[cost / unit, offset_cost]
+        solve = partial(milp, options={"presolve": False})  # the rows are dense: presolving takes longer than solving
         for widening in 1.5 ** np.arange(40) - 1:
             more = widening * (self.high - self.low) / 2
             low, high = (self.low - more) / scale - 1e-9, (self.high + more) / scale + 1e-9
@@ -184,7 +186,7 @@ class DistributionProgram:
                     np.vstack([table, np.r_[np.ones(size), 0.0]]), np.r_[low, 1.0], np.r_[high, 1.0]
                 )
                 bounds = Bounds(np.r_[np.zeros(size), -below], np.r_[np.ones(size), above])
-                answer = milp(costs, constraints=rows, bounds=bounds)
+                answer = solve(costs, constraints=rows, bounds=bounds)
                 factor = unit
             else:
                 whole = float(np.abs(denominator).max())
@@ -202,7 +204,7 @@ class DistributionProgram:
                 least = np.r_[np.zeros(low.size), np.full(low.size, -np.inf), 0.0, -np.inf, 0.0, 1.0]
                 most = np.r_[np.full(low.size, np.inf), np.zeros(low.size), np.inf, 0.0, 0.0, 1.0]
                 bounds = Bounds(np.r_[np.zeros(size), -np.inf, 0.0], np.full(size + 2, np.inf))
-                answer = milp(np.r_[costs, 0.0], constraints=LinearConstraint(ratio_rows, least, most), bounds=bounds)
+                answer = solve(np.r_[costs, 0.0], constraints=LinearConstraint(ratio_rows, least, most), bounds=bounds)
                 factor = unit / whole
             if answer.status == 0:
                 return float(answer.fun) * factor

@@ -38,7 +38,6 @@ from labeldp.release.flow import Drawn, Ready, release
 from labeldp.release.grid_labels import on_grid, require_several
 from labeldp.release.group_sums import (
     KINDS,
-    UNITS,
     GroupSums,
     Rows,
     StoredGroupSums,
@@ -47,6 +46,7 @@ from labeldp.release.group_sums import (
     draw_numbers,
 )
 from labeldp.release.ledger import Ledger
+from labeldp.release.noise_body import UNITS
 from labeldp.release.private_sums import SumsProof, stored_domain
 from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums import read_labels

@@ -20,13 +20,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.artifact.id_join import match_ids
+from labeldp.artifact.id_join import match_ids, require_distinct, require_same_kind
 from labeldp.artifact.labels_file import id_kind
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
-from labeldp.domain import Domain, OutOfRange
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.batches import checked_ids
+from labeldp.engines.passes import MatchedInput
 from labeldp.errors import InvalidInput, expect, expect_path
 from labeldp.evaluate.class_sums import LEAST, ClassError, ClassFigures, ClassSums, StoredClassSums
 from labeldp.evaluate.groups import (
@@ -39,7 +40,7 @@ from labeldp.evaluate.groups import (
 )
 from labeldp.evaluate.held_out import HeldOutError
 from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
-from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums
+from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums, Questions, SummedLabels
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.account import Account, Charge
@@ -327,7 +328,7 @@ class _StoredSums:
         fits = means.ndim == 2 and len(means) == groups == len(spread.counts) and predicted.shape == (groups,)
         if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
             raise InvalidInput("the predictions' means of a score are damaged")
-        _check_part(first, 3 + 2 * made.models)
+        _check_part(first, 2 + 2 * made.models)
         _check_part(spread, MIXED + made.models)
         return made
 
@@ -500,22 +501,52 @@ def score(
         source,
         LabelSource,
         "source",
-        "scores read files on this machine, and Spark's tables not yet: give LabelSource(path, label, id)",
+        "give LabelSource(path, label, id), or a Spark frame to labeldp.spark.score",
     )
-    expect_path(predictions, "predictions", "save them to a file with a column of ids")
     if source.id_column is None:
         raise InvalidInput("predictions are matched to labels by id: give LabelSource an id column (--id)")
-    bounds = Domain.of(domain)
-    amount = exact_epsilon(epsilon)
-    sent = _Predictions(Path(predictions), id or source.id_column, tuple(models or ()), by, smallest_group)
-    ready, found, _ = release(
-        ScoreRelease(source, sent, amount, bounds, matching=matching, out_of_range=out_of_range),
+    return score_labels(
+        source,
+        predictions,
         out,
+        epsilon,
+        domain,
+        id=id or source.id_column,
+        models=models,
+        by=by,
+        smallest_group=smallest_group,
+        matching=matching,
+        out_of_range=out_of_range,
         ledger=ledger,
         dataset=dataset,
         sign_key=sign_key,
         phase=phase,
     )
+
+
+def score_labels(
+    source: LabelSource | MatchedInput,
+    predictions: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    *,
+    id: str,  # noqa: A002
+    models: Sequence[str] | None,
+    by: str | None,
+    smallest_group: int,
+    matching: bool,
+    out_of_range: OutOfRange,
+    **place: Any,
+) -> ScoreOutcome:
+    """Score the labels of either engine. `score` documents the parameters; `place` has those of `release`."""
+    check_out_of_range(out_of_range)
+    expect_path(predictions, "predictions", "save them to a file with a column of ids")
+    bounds = Domain.of(domain)
+    amount = exact_epsilon(epsilon)
+    sent = _Predictions(Path(predictions), id, tuple(models or ()), by, smallest_group)
+    job = ScoreRelease(source, sent, amount, bounds, matching=matching, out_of_range=out_of_range)
+    ready, found, _ = release(job, out, **place)
     groups = ready.groups
     merged, outside = (0, 0) if groups is None else (groups.merged, groups.left_out)
     counts = ready.without_label, ready.without_prediction, ready.moved, merged, outside
@@ -606,7 +637,7 @@ class _Predictions:
 class ScoreReady(Ready):
     """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
 
-    labels: Floats
+    labels: Floats | SummedLabels
     predictions: Floats
     models: tuple[str, ...]
     groups: Groups | None
@@ -617,6 +648,45 @@ class ScoreReady(Ready):
     clipped: int
 
 
+@dataclass(frozen=True)
+class _Joined:
+    """Labels that have predictions, from 0 to 1 or the positions of classes, with the numbers of all predictions and of all labels."""
+
+    rows: NDArray[np.int64]
+    labels: Floats | SummedLabels
+    persons: NDArray[np.int64] | None
+    asked: int
+    held: int
+    clipped: int
+
+
+@dataclass(frozen=True)
+class _LabelsOnCluster:
+    """The labels of these ids, which are summed where they are."""
+
+    source: MatchedInput
+    ids: pa.Array
+    domain: Domain
+
+    def exact(self, questions: Questions, f: Floats, rows: Rows) -> NDArray[np.int64]:
+        """Return the exact sums of questions about these rows."""
+        ids = self.ids.take(pa.array(rows.used))
+        asked = _OnWorker(questions, self.domain.lower, self.domain.upper)
+        return self.source.sums(ids, f, rows.codes, self.domain, asked, questions.ends.shape[:2])
+
+
+@dataclass(frozen=True)
+class _OnWorker:
+    """The sums of questions over the records of a batch, for labels within the bounds."""
+
+    questions: Questions
+    lower: float
+    upper: float
+
+    def __call__(self, labels: Floats, f: Floats, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.questions.exact((labels - self.lower) / (self.upper - self.lower), f, Rows.of(codes))
+
+
 class ScoreRelease(FiguresRelease[ScoreReady]):
     """The release of noisy errors of predictions."""
 
@@ -624,7 +694,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
 
     def __init__(
         self,
-        source: LabelSource,
+        source: LabelSource | MatchedInput,
         predictions: _Predictions,
         epsilon: Fraction,
         domain: Domain,
@@ -632,10 +702,15 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         matching: bool,
         out_of_range: OutOfRange,
     ) -> None:
-        self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
+        self.source: LabelSource | MatchedInput
+        self.unit = "record"
+        if isinstance(source, LabelSource):
+            self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
+            self.unit = "record" if source.person_column is None else "person"
+        else:
+            self.source = source.in_unit(domain)
         self.predictions, self.epsilon, self.domain = predictions, epsilon, domain
         self.matching, self.out_of_range = matching, out_of_range
-        self.unit = "record" if source.person_column is None else "person"
 
     @property
     def _shares(self) -> list[Fraction]:
@@ -652,33 +727,69 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
                 f"{sent.path} has {len(columns)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
                 "that are meant (--models, models=…)"
             )
-        with reported_together(self.source, domain, self.out_of_range):
-            ids, labels, owners = read_labels(self.source, phase)
-        asked, predictions, column = sent.read(file, columns, id_kind(ids.type), phase)
-        found = match_ids(asked, ids, sent.path, self.source.path)
-        rows = np.flatnonzero(found >= 0)
-        require_labels(len(asked) - rows.size, rows.size, sent.path, matching=self.matching)
-        require_several(rows.size)
-        own, clipped = labels[found[rows]], 0
-        persons = None if owners is None else numbered_persons(owners.take(pa.array(found[rows])), rows.size)
+        join = self._joined if isinstance(self.source, LabelSource) else self._joined_on_cluster
+        found, predictions, column = join(file, columns, phase)
+        rows, persons = found.rows, found.persons
         Rows.of(np.zeros(rows.size, np.int64), persons)  # raises errors about persons before the charge
         if domain.classes is None:
-            within = domain.check(own, self.out_of_range)
             predictions, moved = _within(predictions[:, rows], domain, sent.path)
             for share in self._shares:
                 HeldOutSums.check(len(models), rows.size, share)
-            width = domain.upper - domain.lower
-            clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
-            own, predictions = ((one - domain.lower) / width for one in (within, predictions))
+            predictions = (predictions - domain.lower) / (domain.upper - domain.lower)
         else:
             places = _by_class(columns, domain.classes, sent.path)
             predictions, moved = _probabilities(predictions[:, rows], places, domain.count, sent.path)
             for share in self._shares:
                 ClassSums.check(len(models), domain.count, rows.size, share)
         groups = sent.groups(column, rows, persons)
-        counts = len(asked) - rows.size, len(ids) - rows.size, moved, clipped
+        counts = found.asked - rows.size, found.held - rows.size, moved, found.clipped
         request = sums_request(on_grid(domain), rows.size, self.kind)
-        return ScoreReady(request, rows.size, 0, own, predictions, models, groups, persons, *counts)
+        return ScoreReady(request, rows.size, 0, found.labels, predictions, models, groups, persons, *counts)
+
+    def _joined(
+        self, file: FeatureFile, columns: tuple[str, ...], phase: Phase
+    ) -> tuple[_Joined, Floats, pa.Array | None]:
+        """Read labels and predictions on this machine, and match them by id."""
+        sent, domain, source = self.predictions, self.domain, self.source
+        assert isinstance(source, LabelSource), "the other kind is on a cluster"
+        with reported_together(source, domain, self.out_of_range):
+            ids, labels, owners = read_labels(source, phase)
+        asked, predictions, column = sent.read(file, columns, id_kind(ids.type), phase)
+        found = match_ids(asked, ids, sent.path, source.path)
+        rows = np.flatnonzero(found >= 0)
+        require_labels(len(asked) - rows.size, rows.size, sent.path, matching=self.matching)
+        require_several(rows.size)
+        own, clipped = labels[found[rows]], 0
+        persons = None if owners is None else numbered_persons(owners.take(pa.array(found[rows])), rows.size)
+        if domain.classes is None:
+            within = domain.check(own, self.out_of_range)
+            clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
+            own = (within - domain.lower) / (domain.upper - domain.lower)
+        return _Joined(rows, own, persons, len(asked), len(ids), clipped), predictions, column
+
+    def _joined_on_cluster(
+        self, file: FeatureFile, columns: tuple[str, ...], phase: Phase
+    ) -> tuple[_Joined, Floats, pa.Array | None]:
+        """Read predictions on this machine, and match them to the labels of a cluster, which stay there."""
+        sent, domain, source = self.predictions, self.domain, self.source
+        assert not isinstance(source, LabelSource), "the other kind is on this machine"
+        asked, predictions, column = sent.read(file, columns, source.id_kind, phase)
+        kind = pa.int64() if source.id_kind == "int" else pa.string()
+        require_same_kind(asked.type, kind, sent.path, "the labels")
+        require_distinct(asked, sent.path)
+        try:
+            asked = asked.cast(kind)
+        except pa.ArrowInvalid:
+            raise InvalidInput(
+                f"the ids of {sent.path} are too large for Spark: give --id-type str, and ids as text"
+            ) from None
+        phase("matching", None)
+        found = source.match(asked, domain, self.out_of_range)
+        require_labels(len(asked) - found.rows.size, found.rows.size, sent.path, matching=self.matching)
+        require_several(found.rows.size)
+        domain.judge_clipping(found.clipped, found.rows.size, self.out_of_range)
+        labels = _LabelsOnCluster(source, asked.take(pa.array(found.rows)), domain)
+        return _Joined(found.rows, labels, None, len(asked), found.labels, found.clipped), predictions, column
 
     def draw(
         self,
@@ -695,7 +806,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         every: list[NDArray[np.int64]] = [np.zeros(ready.records, np.int64)]
         if ready.groups is not None:
             every.append(ready.groups.codes)
-        kind = HeldOutSums if self.domain.classes is None else ClassSums
+        kind: Any = HeldOutSums if self.domain.classes is None else ClassSums  # on a cluster the first
         sums = tuple(
             kind.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
             for share, codes in zip(self._shares, every, strict=True)

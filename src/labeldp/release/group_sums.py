@@ -3,7 +3,7 @@
 `score` and `report` consist of them. Groups are public and every record is in one of them, so a label affects the sums
 of only one group, and groups cost nothing. If the unit of privacy is a person, rows are weighted (`Rows`), so that all
 labels of a person together change the sums at most as much as one label would. Sums of numbers get cube noise, which
-for n sums is about as small as Laplace noise for n/2 sums.
+for n sums is about as small as Laplace noise for n/2 sums, or smaller noise if the cube is cut (`noise_body.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from labeldp.arrays import Floats
 from labeldp.budget import MAX_EPSILON
 from labeldp.engines.passes import add_over_cells
 from labeldp.errors import InvalidInput
+from labeldp.release.noise_body import CUBE, UNITS, Body, Changes
 from labeldp.release.noisy_sums import LARGEST_SUM, cube_variance, laplace_variance
 from labeldp.release.private_sums import stored_integers
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
-UNITS = 2**18
-"""The weight of a record, or of all rows of a person together. A number is mapped to an integer from 0 to its weight."""
 KINDS = {"numbers": UNITS, "histograms": 2 * UNITS, "hits": UNITS}
 """The kinds of sums, and the largest change from replacing one label, or all labels of a person."""
 
@@ -114,13 +113,15 @@ class GroupSums:
         The noisy sums.
     scale : float
         The scale of the noise: z has a probability proportional to e^(−max|z|/scale) for all sums of a group together if they are of
-        numbers, and to e^(−|z|/scale) for each count.
+        numbers, and to e^(−|z|/scale) for each count. If the cube is cut, max|z| is the smallest size of the body that contains z.
     counts : array of int64
         The number of records in each group, which is public.
     weights : array of int64
         The weight of each group: `UNITS` for each record, or at most that for each person. It is also public.
     ends : array of float64 of shape (groups, questions, 2)
         The public bounds of each number; for counts, the bounds of each cell.
+    body : Body
+        The shape of the noise of numbers.
     """
 
     kind: str
@@ -129,6 +130,7 @@ class GroupSums:
     counts: NDArray[np.int64]
     weights: NDArray[np.int64]
     ends: Floats
+    body: Body = CUBE
 
     def __post_init__(self) -> None:
         shape = self.values.shape
@@ -152,13 +154,16 @@ class GroupSums:
             raise InvalidInput("a noisy sum is larger than 2^61")
         if self.kind == "numbers":
             check_cube(shape[1], self.scale)
+        sides, first = self.body.coefficients.shape
+        if sides and (self.kind != "numbers" or first > shape[1] or len(self.body.limits) != shape[0]):
+            raise InvalidInput("the shape of the noise does not fit the sums")
 
     @property
     def sensitivity(self) -> int:
         """The largest change of the exact sums from replacing one label, or all labels of a person.
 
-        For numbers it is the largest change in each group, summed over groups. For the other kinds it is the sum of all
-        changes.
+        For numbers it is the smallest size of the body that contains the changes in each group, summed over groups. For the other kinds it is
+        the sum of all changes.
         """
         return KINDS[self.kind]
 
@@ -175,7 +180,7 @@ class GroupSums:
 
     @property
     def variance(self) -> float:
-        """The variance of the noise of each value."""
+        """The variance of the noise of each value, if the cube is not cut."""
         return (
             cube_variance(self.values.shape[1], self.scale) if self.kind == "numbers" else laplace_variance(self.scale)
         )
@@ -196,8 +201,13 @@ class GroupSums:
 
     @property
     def means_variance(self) -> Floats:
-        """The variance of the noise of `means`. It is uncorrelated."""
+        """The variance of the noise of `means`, if the cube is not cut. It is uncorrelated then."""
         return self.variance * np.square(self._unit)
+
+    def means_covariance(self, group: int) -> Floats:
+        """Return the covariance of the noise of the means of numbers in a group."""
+        unit = self._unit[group]
+        return self.body.covariance(group, unit.size, self.scale) * np.outer(unit, unit)
 
     def to_record(self) -> dict[str, Any]:
         """Return the sums for JSON, with integers as strings."""
@@ -209,6 +219,8 @@ class GroupSums:
             "weights": [str(one) for one in self.weights.tolist()],
             "values": [[str(one) for one in row] for row in self.values.tolist()],
             "ends": self.ends.tolist(),
+            "combinations": self.body.coefficients.tolist(),
+            "limits": [[str(one) for one in row] for row in self.body.limits.tolist()],
         }
 
 
@@ -223,6 +235,8 @@ class StoredGroupSums:
     weights: list[Any]
     values: list[Any]
     ends: list[Any]
+    combinations: list[Any]
+    limits: list[Any]
 
     def sums(self) -> GroupSums:
         """Return the sums. The cost is not trusted but computed again."""
@@ -230,7 +244,9 @@ class StoredGroupSums:
             ends = np.array(self.ends, np.float64)
             rows = [stored_integers(row, "values") for row in self.values]
             counts, weights = stored_integers(self.counts, "counts"), stored_integers(self.weights, "weights")
-            made = GroupSums(self.kind, np.array(rows, np.int64), self.scale, counts, weights, ends)
+            limits = [stored_integers(row, "limits") for row in self.limits]
+            body = Body(np.array(self.combinations, np.int64), np.array(limits)) if self.combinations else CUBE
+            made = GroupSums(self.kind, np.array(rows, np.int64), self.scale, counts, weights, ends, body)
         except (TypeError, ValueError):
             raise InvalidInput("the noisy sums by group are damaged") from None
         if made.to_record() != vars(self):
@@ -265,20 +281,57 @@ def draw_numbers(
     epsilon : Fraction
         The budget for the sums.
     """
-    asked = budget.share(epsilon)
-    scale = noise_scale(UNITS, asked)
-    check_cube(len(numbers), scale)
-    where, groups = rows.groups, len(ends)
-    exact = np.zeros((len(numbers), groups), np.int64)
-    for question, column in enumerate(numbers):
-        low, high = ends[where, question].T
-        width = np.where(high > low, high - low, 1.0)
-        units = np.clip(np.rint((column - low) / width * rows.weights), 0, rows.weights).astype(np.int64)
-        units[high <= low] = 0
-        add_over_cells(exact[question], where, units, 0)
+    return add_noise(budget, exact_numbers(numbers, ends, rows), ends, rows, epsilon)
+
+
+def exact_numbers(
+    numbers: Sequence[Floats], ends: Floats, rows: Rows, changes: Changes | None = None
+) -> NDArray[np.int64]:
+    """Return the exact sums by group and question. They add up over batches of rows.
+
+    With `changes`, combinations of the first numbers are kept within their limits.
+    """
+    where = rows.groups
+
+    def units(columns: Sequence[Floats]) -> NDArray[np.int64]:
+        return np.stack([_units(column, ends[where, place], rows.weights) for place, column in enumerate(columns)])
+
+    parts = units(numbers)
+    if changes is not None:
+        size = len(changes.public)
+        parts[:size] = changes.enforced(parts[:size], units(changes.public), rows.weights, where)
+    exact = np.zeros((len(numbers), len(ends)), np.int64)
+    for sums, column in zip(exact, parts, strict=True):
+        add_over_cells(sums, where, column, 0)
+    return exact.T
+
+
+def add_noise(
+    budget: SumsBudget,
+    exact: NDArray[np.int64],
+    ends: Floats,
+    rows: Rows,
+    epsilon: Fraction,
+    body: Body = CUBE,
+) -> GroupSums:
+    """Add noise with the shape of `body` to exact sums, and take its cost from the budget."""
+    groups, questions = exact.shape
+    scale = noise_scale(UNITS, budget.share(epsilon))
+    check_cube(questions, scale)
     budget.remaining -= UNITS / Fraction(scale)
-    noise = np.array([cube_noise(len(numbers), scale) for _ in range(groups)])
-    return GroupSums("numbers", _cut(exact.T + noise), scale, np.bincount(rows.codes), rows.group_weights(), ends)
+    sides = [body.sides(group) if len(body.limits) else () for group in range(groups)]
+    noise = np.array([cube_noise(questions, scale, one) for one in sides])
+    counts, weights = np.bincount(rows.codes), rows.group_weights()
+    return GroupSums("numbers", _cut(exact + noise), scale, counts, weights, ends, body)
+
+
+def _units(numbers: Floats, ends: Floats, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers as integers from 0 to the weight of each part."""
+    low, high = ends.T
+    width = np.where(high > low, high - low, 1.0)
+    units: NDArray[np.int64] = np.clip(np.rint((numbers - low) / width * weights), 0, weights).astype(np.int64)
+    units[high <= low] = 0
+    return units
 
 
 def draw_histograms(

@@ -7,7 +7,8 @@ proof.
 
 import math
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ _STOP = 2**63 - 1
 """OpenDP returns this for every larger number."""
 
 Below = Callable[[int], int]
+Side = tuple[Sequence[int], Fraction]
+"""A pair of opposite sides of the noise's body: the integers a and the number l of |a·z| ≤ l·r."""
 
 
 def laplace_noise(count: int, scale: float) -> NDArray[np.int64]:
@@ -107,12 +110,15 @@ def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
     return np.asarray(noisy(values.tolist()), np.int64)
 
 
-def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
+def cube_noise(count: int, scale: float, sides: Sequence[Side] = ()) -> NDArray[np.int64]:
     """Draw integers z₁ … z_p with joint probability exactly proportional to e^(−max|zᵢ|/scale).
 
     First a radius r is drawn, with a probability proportional to (2r + 1)^p·e^(−r/scale). Then each number is uniform on {−r … r}.
     So z has the weight e^(−r/scale) from every r ≥ max|zᵢ|, and these weights add up to a multiple of e^(−max|zᵢ|/scale). An
     attempt takes O(p) draws, and e^(p/(2·scale)) attempts are enough on average.
+
+    With sides, a pair of r and z is kept only if |a·z| ≤ l·r for each of them, and is otherwise drawn again. The probability of z is then
+    proportional to e^(−m/scale), where m is the smallest r that allows z. The number of attempts grows by the share of the cube that is cut off.
 
     Parameters
     ----------
@@ -120,6 +126,8 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
         The number of draws, p.
     scale : float
         The scale, taken as the exact binary fraction that the float is.
+    sides : sequence of pairs of integers and a Fraction, optional
+        The coefficients a of the first numbers, and l.
 
     Returns
     -------
@@ -133,7 +141,7 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
 
     Privacy
     -------
-    Integer sums with this noise are d/scale-DP if one label changes each sum by at most d.
+    Integer sums with this noise are d/scale-DP if one label changes each sum by at most d and each a·sums by at most l·d.
 
     Examples
     --------
@@ -143,10 +151,9 @@ def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
     """
     check_cube(count, scale)
     numbers = geometric(scale, 2 * count + 8)
-    found = None
-    while found is None:
-        found = radius(count, numbers, secrets.randbelow)
-    drawn = coordinates(count, found, secrets.randbelow)
+    drawn = None
+    while drawn is None:
+        drawn = attempt(count, numbers, secrets.randbelow, sides)
     return np.array([min(max(z, -LARGEST_NOISE), LARGEST_NOISE) for z in drawn], np.int64)
 
 
@@ -160,6 +167,23 @@ def check_cube(count: int, scale: float) -> None:
         raise InvalidInput(
             f"cube noise of {count:,} numbers needs a scale of at least {count / MOST_PER_SCALE:g}, got {scale:g}: use finer units"
         )
+
+
+def attempt(count: int, numbers: Iterator[int], below: Below, sides: Sequence[Side] = ()) -> list[int] | None:
+    """Try once to draw cube noise. Return None if the attempt fails."""
+    found = radius(count, numbers, below)
+    if found is None:
+        return None
+    drawn = coordinates(count, found, below)
+    return drawn if inside(drawn, found, sides) else None
+
+
+def inside(z: Sequence[int], reach: int, sides: Sequence[Side]) -> bool:
+    """Return whether all sides of the body allow z if its radius is `reach`."""
+    return all(
+        abs(sum(a * one for a, one in zip(side, z, strict=False) if a)) * limit.denominator <= limit.numerator * reach
+        for side, limit in sides
+    )
 
 
 def radius(count: int, numbers: Iterator[int], below: Below) -> int | None:

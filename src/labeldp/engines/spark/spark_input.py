@@ -140,7 +140,7 @@ class SparkInput:
         return replace(self, unit=domain.unit)
 
     def with_ids_as(self, id_type: pa.DataType) -> SparkInput:
-        if pa.types.is_uint64(id_type) and self._id_kind == "int":
+        if pa.types.is_uint64(id_type) and self.id_kind == "int":
             raise InvalidInput(
                 "the message's ids are unsigned 64-bit integers, which Spark does not have: add this batch on one machine, with "
                 "labeldp apply"
@@ -152,7 +152,7 @@ class SparkInput:
             return True
         task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), fingerprint_subkeys(os.urandom(32)), None, None)
         with nothing_charged():
-            return not check_records(self._records, task, self._rows).totals["not_integers"]
+            return not check_records(self.records, task, self._rows).totals["not_integers"]
 
     def row_count(self) -> int | None:
         return self._rows
@@ -202,8 +202,8 @@ class SparkInput:
                 found = self._check(domain, key, limits=limits)
             return Selection(np.empty(0, np.uint8), found.totals["records"], 0, limits, self._digest(found))
 
-        task = RankTask(EntryChoice(key), self._reader(None))
-        return SparkPersons(self._records.select("id", "person"), kind, task, fingerprinted)
+        task = RankTask(EntryChoice(key), self.reader(None))
+        return SparkPersons(self.records.select("id", "person"), kind, task, fingerprinted)
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
@@ -217,7 +217,7 @@ class SparkInput:
     def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
         assert not job.keep_order, "rejected earlier: the rows of a frame are unordered"
         randomness = KeyedRandomness(job.key, job.release).bound(job.mechanism.digest_bytes)
-        reader, subkeys = self._reader(_limits(scanned)), fingerprint_subkeys(job.key)
+        reader, subkeys = self.reader(_limits(scanned)), fingerprint_subkeys(job.key)
         draw = Draw(reader, job.mechanism, job.domain, randomness, subkeys, self._types)
         name = hmac.digest(
             job.key, b"labeldp scratch folder\0" + job.release, "sha256"
@@ -225,7 +225,7 @@ class SparkInput:
         scratch = Scratch(self.frame.sparkSession, job.work, self.scratch, f"labeldp-{name[:32]}")
         try:
             return write_records(
-                self._records,
+                self.records,
                 draw,
                 scanned,
                 self.id_name,
@@ -240,7 +240,7 @@ class SparkInput:
             raise repeated_id((), "Nothing was released") from None
 
     @property
-    def _records(self) -> DataFrame:
+    def records(self) -> DataFrame:
         """The two or three columns that the workers read, renamed."""
         named = {"id": self.id_column, "label": self.label_column, "person": self.person_column}
         places = {name: column_index(self.frame, column, _HERE) for name, column in named.items() if column is not None}
@@ -249,7 +249,7 @@ class SparkInput:
     @cached_property
     def _rows(self) -> int:
         with nothing_charged(), job(self.frame.sparkSession, 0, None):
-            return self._records.count()
+            return self.records.count()
 
     @property
     def _arrow_types(self) -> tuple[pa.DataType, pa.DataType]:
@@ -257,11 +257,13 @@ class SparkInput:
         return arrow_type(self.frame, self.id_column, _HERE), arrow_type(self.frame, self.label_column, _HERE)
 
     @property
-    def _id_kind(self) -> str:
+    def id_kind(self) -> str:
+        """The kind of the ids, "int" or "str"."""
         return self.id_type or ("int" if pa.types.is_integer(self._arrow_types[0]) else "str")
 
-    def _reader(self, limits: Limits | None) -> RecordReader:
-        return RecordReader(self._id_kind, self.unit, limits)
+    def reader(self, limits: Limits | None = None) -> RecordReader:
+        """Return the reader of the records for workers."""
+        return RecordReader(self.id_kind, self.unit, limits)
 
     def _check(
         self,
@@ -272,12 +274,12 @@ class SparkInput:
         repeats: bytes | None = None,
         limits: Limits | None = None,
     ) -> Found:
-        task = CheckTask(self._reader(limits), domain, fingerprint_subkeys(key), grid, repeats)
-        return check_records(self._records, task, self._rows, progress)
+        task = CheckTask(self.reader(limits), domain, fingerprint_subkeys(key), grid, repeats)
+        return check_records(self.records, task, self._rows, progress)
 
     @property
     def _id_arrow_type(self) -> pa.DataType:
-        return pa.int64() if self._id_kind == "int" else TEXT
+        return pa.int64() if self.id_kind == "int" else TEXT
 
     @property
     def _types(self) -> tuple[str, ...]:

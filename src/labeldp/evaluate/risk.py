@@ -64,7 +64,7 @@ class Risk(ReprMixin):
     Privacy
     -------
     Bounds for an attacker who knows all features and all other records. `meaning` has the bound for other readers. What the other records
-    teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Measured attacks achieve less
+    teach about people like this one is not limited (docs/guides/audits.md#what-an-attacker-can-do). Measured attacks achieve less
     (docs/research/measurements.md).
 
     Examples

@@ -199,8 +199,8 @@ def caveats(question: Question) -> list[str]:
     notes = []
     if question.loss != "squared":
         notes.append(
-            f"The prediction is for a model of squared loss. What follows is designed for {question.loss} loss; docs/guides/losses.md has what models for "
-            "other losses reach."
+            f"The prediction is for a model of squared loss. Everything below is designed for {question.loss} loss. docs/guides/mechanisms-and-losses.md "
+            "shows what models for other losses reach."
         )
     if question.mechanism != "auto":
         notes.append(

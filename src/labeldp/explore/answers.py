@@ -187,10 +187,10 @@ def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) 
         return f"Even without privacy {count_of(question.records, 'record')} {'does' if question.records == 1 else 'do'} not teach a model more than the mean."
     kept = f"{percent(min(1.0, trained.r2 / most))} of that"
     if trained.r2 <= 0:
-        kept = "worse than answering the mean for all"
+        kept = "worse than always answering the mean"
     return (
-        f"At ε = {question.epsilon:.4g} a model trained on {count_of(question.records, 'label')} made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
-        f"where no privacy gives {most:.2f}: {kept}."
+        f"At ε = {question.epsilon:.4g}, a model trained on {count_of(question.records, 'private label')} by {by} is predicted to reach R² = {trained.r2:.2f}. "
+        f"Without privacy it is {most:.2f}, so this is {kept}."
     )
 
 

@@ -14,7 +14,7 @@
 `labeldp` runs in this process, which saves the start, unless it starts Spark; everything else runs in bash. Commands that cannot run inside a test are
 in `ELSEWHERE`, with the place where they do.
 
-`python tests/page_runner.py docs/guides/keys.md …` runs pages and notebooks and writes what they print into them.
+`python tests/page_runner.py docs/guides/ledger-and-keys.md …` runs pages and notebooks and writes what they print into them.
 """
 
 from __future__ import annotations

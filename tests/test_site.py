@@ -193,7 +193,7 @@ def test_the_search_knows_the_pages():
 def test_what_to_cite_is_the_version_at_hand():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"version = {{{version}}}" in (ROOT / "docs" / "project" / "cite.md").read_text(encoding="utf-8")
+    assert f"version = {{{version}}}" in (ROOT / "docs" / "project" / "changelog.md").read_text(encoding="utf-8")
 
 
 TOO_WIDE = """

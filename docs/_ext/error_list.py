@@ -16,7 +16,7 @@ HEAD = """# All messages
 Every error and warning of labeldp, one per line, generated from the code.
 
 Search this page for a few words of your message. `…` replaces a name, a number or a path.
-[Troubleshooting](../guides/errors.md) explains common problems, and what was charged.
+[Limits, questions and errors](../guides/limits-and-errors.md#errors) explains common problems, and what was charged.
 
 """
 

@@ -1,11 +1,6 @@
-"""The list of pages on the first page of a section is complete, and shows the first paragraph of each page.
-
-A line `*` in a toctree represents all pages of the folder that the page does not name. Unlike `:glob:`, it may represent none.
-"""
+"""Lists of pages show the first paragraph of each page."""
 
 from __future__ import annotations
-
-import re
 
 from docutils import nodes
 from sphinx import addnodes
@@ -15,15 +10,6 @@ from sphinx.environment import BuildEnvironment
 KEY = "first paragraph"
 
 
-def name_all_pages(app: Sphinx, docname: str, source: list[str]) -> None:
-    if docname.endswith("/index") and "\n*\n" in source[0]:
-        folder = docname.removesuffix("index")
-        pages = (page.removeprefix(folder) for page in sorted(app.env.found_docs) if page.startswith(folder))
-        others = [page for page in pages if page != "index" and not re.search(rf"^{page}$", source[0], re.MULTILINE)]
-        source[0] = source[0].replace("\n*\n", "".join(f"\n{page}" for page in others) + "\n")
-        app.env.glob_toctrees.add(docname)  # read again when a page is added
-
-
 def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
     first = next(document.findall(nodes.paragraph), None)
     if first is not None:
@@ -31,8 +17,8 @@ def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
 
 
 def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """Show the pages of a section in place of its toctrees, which stay for the navigation."""
-    if not docname.endswith(("/index", "/commands")) or docname.startswith(
+    """Show the pages of a toctree in its place. The toctree itself stays, for the navigation."""
+    if not docname.endswith(("index", "/commands")) or docname.startswith(
         "pictures/"
     ):  # a gallery lists its pages itself
         return
@@ -59,7 +45,6 @@ def rewrite_navigation(_app: Sphinx, env: BuildEnvironment) -> set[str]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("source-read", name_all_pages)
     app.connect("doctree-read", note_first_paragraph)
     app.connect("env-updated", rewrite_navigation)
     app.connect("doctree-resolved", list_pages)

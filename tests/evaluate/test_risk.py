@@ -64,7 +64,7 @@ def test_the_sentence_of_the_issue():
         Risk(1)
         .sentence("more than 200")
         .startswith(
-            'Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after'
+            'Someone who knows all other records and considers "more than 200" 50 % likely will consider it at most 73 % likely after'
         )
     )
 

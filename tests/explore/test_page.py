@@ -122,7 +122,7 @@ def test_the_risk_of_the_slider_and_the_recommended_epsilon_are_apart():
     page = opened()
     best = curve(FIRST).recommended
     assert best.epsilon != FIRST.epsilon
-    risk, advice = text(page).split("A recommendation, independent of the ε on the left")
+    risk, advice = text(page).split("A recommendation, independent of the slider")
     assert f"What ε = {FIRST.epsilon:g} risks at worst" in risk
     assert "Take ε" not in risk
     assert f"With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}." in advice

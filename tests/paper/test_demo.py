@@ -77,7 +77,7 @@ def test_the_report_shows_tables_plots_and_the_privacy_card_of_auto(result):
         for cell in row:
             assert f">{escape(cell)}</td>" in page
     for name in (demo.PAPER, demo.DEBIASED, demo.AUTO):  # the picture has the numbers of the table
-        assert page.split("<h2>The same at other")[0].count(f">{result.errors[name]:,.0f}<") == 2
+        assert page.split("<h2>Other values of")[0].count(f">{result.errors[name]:,.0f}<") == 2
     for label in (
         "same, debiased",
         "paper&#x27;s bins, published",
@@ -94,7 +94,7 @@ def test_the_report_shows_tables_plots_and_the_privacy_card_of_auto(result):
 
 def test_one_epsilon_is_told_and_one_picture_compares_several(result):
     page = demo.report(result).html()
-    before, after = page.split("<h2>The same at other budgets</h2>")
+    before, after = page.split("<h2>Other values of ε</h2>")
     told = before + after.split("<h2>", 1)[1]
     assert set(re.findall(r"(?<!\^)ε = ([\d.]+\d|\d)", told)) == {demo.EPSILON}
 

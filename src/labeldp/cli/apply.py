@@ -58,15 +58,15 @@ def apply(
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
-    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it.
+    A new id must be a new record. If the same labels come under new ids, they cost ε again, and no software can notice it.
 
-    In a test the same labels under new ids, 40 times, were recovered to 99.85 %.
+    In a test, 99.85 % of the labels could be recovered after they had come under new ids 40 times.
 
-    Records that the message holds already keep their private label, even if their label has changed since.
+    Records that are already in the message keep their private label, even if their label has changed since.
 
     If the message has persons, rows of persons who are in it already are left out.
 
-    Only a new release, charged again, can show a changed label.
+    Only a new release, which is charged again, can contain a changed label.
 
     Messages of several labels get one batch with all label columns: give their folder.
 

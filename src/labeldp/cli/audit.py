@@ -52,11 +52,11 @@ def audit(
 
     The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
 
-    With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. That finds bugs.
+    With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. This finds bugs.
 
     The figures of a score or a report are shown too. A folder of messages, such as those of several labels, is audited message by message.
 
-    The exit code is 2 if anything does not hold.
+    The exit code is 2 if a check fails.
 
     \b
     Examples:

@@ -179,7 +179,7 @@ def _explain(rows: list[Comparison], explained: float, whose: str) -> None:
         out.print(
             "These are errors of single labels. To train a model choose auto all the same (privatize does, unless told otherwise): "
             "noise averages out in training and bias does not. The error of a model is predicted for squared loss only; "
-            "docs/guides/losses.md has measured ones."
+            "docs/guides/mechanisms-and-losses.md has measured ones."
         )
         out.print(f"auto is designed for {rows[0].records:,} records{whose}; --records N changes it.")
     useless = "; a model above it is of no use" if rows[0].model_error is not None else ""

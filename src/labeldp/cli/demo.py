@@ -70,7 +70,7 @@ def sample_data(
 ) -> None:
     """Write two small files to try the other commands on: sales.parquet and clicks.parquet.
 
-    Sales has a column order and a column amount, from 0 to 400. Clicks has order and features that say something about the
+    Sales has a column order and a column amount, from 0 to 400. Clicks has order and features that predict the
     amount.
 
     The data is generated, and the same every time. Files that exist are not replaced.

@@ -150,7 +150,7 @@ def verify(
 
     Each stored mechanism must be proven again and cost no more than its charge.
 
-    Note the head where nobody who can write the ledger can change it, and give it to a later check with --expect.
+    Store the head where people with access to the ledger cannot change it, and pass it to a later check with --expect.
 
     That also finds a ledger that was replaced by an older copy or rewritten as a whole.
 

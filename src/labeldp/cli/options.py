@@ -35,15 +35,15 @@ LabelsArgument = Annotated[
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers, or of classes.")]
 IdType = Annotated[
     Literal["int", "str"] | None,
-    typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),
+    typer.Option("--id-type", help="The type of the ids, in text files, which do not state it."),
 ]
 Person = Annotated[
     str | None,
     typer.Option(
         "--person",
         metavar="COL",
-        help="The column of LABELS that tells whom a row belongs to. Then ε is for all labels of a person together, and each person "
-        "counts as one, whatever the number of rows.",
+        help="The column of LABELS with the person of each row. Then ε is for all labels of a person together, and each person "
+        "counts as one, regardless of the number of rows.",
     ),
 ]
 SmallestGroup = Annotated[
@@ -55,7 +55,7 @@ Delimiter = Annotated[
     typer.Option(
         "--delimiter",
         metavar="CHAR",
-        help="What separates the columns of text files. By default the header line shows it: , ; | or a tab.",
+        help="The delimiter of text files. By default it is found in the header line: , ; | or a tab.",
     ),
 ]
 DecimalMark = Annotated[

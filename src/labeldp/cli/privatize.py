@@ -51,7 +51,7 @@ def privatize(
         typer.Option(
             "--label",
             metavar="COL",
-            help="The column of sensitive numbers. Several labels of the same persons: give it again.",
+            help="The column of sensitive numbers. Repeat it for several labels of the same persons.",
         ),
     ],
     epsilon: Annotated[
@@ -72,7 +72,7 @@ def privatize(
         str | None,
         typer.Option(
             metavar="COL",
-            help="The column that tells whom a row belongs to. Then ε is for all labels of a person together, and a few rows of each "
+            help="The column with the person of each row. Then ε is for all labels of a person together, and a few rows of each "
             "person are chosen for the message.",
         ),
     ] = None,
@@ -80,7 +80,7 @@ def privatize(
         str | None,
         BoundsOption(
             metavar="K",
-            help="Grid points from A to B for the private histogram. By default the number that the records can fill.",
+            help="Grid points from A to B for the private histogram. By default it follows from the number of records and ε.",
         ),
     ] = None,
     own_bounds: Annotated[
@@ -88,7 +88,7 @@ def privatize(
         BoundsOption(
             "--bounds",
             metavar="COL=A:B",
-            help="With several labels: the bounds of one of them. Give it again for others.",
+            help="With several labels: the bounds of one of them. Repeat it for others.",
         ),
     ] = None,
     weights: Annotated[
@@ -100,7 +100,9 @@ def privatize(
     ] = None,
     loss: Annotated[
         str,
-        MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", autocompletion=loss_offers),
+        MechanismOption(
+            metavar="LOSS", help=f"The loss that the mechanism minimises: {LOSSES}.", autocompletion=loss_offers
+        ),
     ] = "squared",
     mechanism: Annotated[
         str | None,
@@ -122,7 +124,7 @@ def privatize(
     prior: Annotated[
         Path | None,
         MechanismOption(
-            metavar="CSV", help="A public prior (columns value, mass). Then nothing is spent on a private one."
+            metavar="CSV", help="A public prior (columns value, mass). Then no part of ε is spent on a private one."
         ),
     ] = None,
     key_file: Annotated[
@@ -135,7 +137,9 @@ def privatize(
     keep_order: Annotated[
         bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
-    dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
+    dry_run: Annotated[
+        bool, OutputOption("--dry-run", help="Show the plan and stop, without reading the labels.")
+    ] = False,
     *,
     text: TextFiles,
     bounds: BoundsOrClasses,
@@ -147,7 +151,7 @@ def privatize(
 
     Give the public bounds with --lower and --upper, or with --integers, or name --classes: they are never read off the labels.
 
-    With --key-file, a run that was killed goes on with the same command, at no further cost.
+    With --key-file, a run that was killed continues if you repeat the same command, at no further cost.
 
     \b
     Examples:

@@ -76,7 +76,7 @@ def report(
 ) -> None:
     """Report the mean and quantiles of labels by group, or the rates of classes, each with a 95 % interval.
 
-    The labels party reports its labels for a small ε: one label touches one group only, so that groups share nothing. The
+    The labels party reports its labels for a small ε: each label is in one group only, so ε is not divided among groups. The
     features party reports means or rates from private labels, at no cost.
 
     \b

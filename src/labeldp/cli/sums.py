@@ -52,7 +52,9 @@ def sums(
             help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
         ),
     ] = False,
-    dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
+    dry_run: Annotated[
+        bool, OutputOption("--dry-run", help="Show the plan and stop, without reading the labels.")
+    ] = False,
     *,
     text: TextFiles,
     bounds: Bounds,

@@ -50,13 +50,13 @@ def train(
         ),
     ] = None,
     fast: Annotated[
-        bool, ModelOption("--fast", help="A small model at once, the same as --model boosting. Less accurate.")
+        bool, ModelOption("--fast", help="Train a small model quickly, as --model boosting does. It is less accurate.")
     ] = False,
     loss: Annotated[
         str | None,
         ModelOption(
             metavar="LOSS",
-            help=f"The loss that predictions should keep small: {LOSSES}. By default the one that the message was made for.",
+            help=f"The loss that predictions minimise: {LOSSES}. By default the one that the message was made for.",
             autocompletion=loss_offers,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def train(
         Literal["auto", "bins", "debiased", "positive"] | None,
         ModelOption(
             metavar="VALUES",
-            help="The values to train on: auto, bins, debiased or positive. auto, the default, is the best way for the loss.",
+            help="The values to train on: auto, bins, debiased or positive. auto, the default, chooses by the loss.",
         ),
     ] = None,
     epochs: Annotated[

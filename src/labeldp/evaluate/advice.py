@@ -334,7 +334,7 @@ def advise(
     >>> advice.target.epsilon_labels
     0.21
     >>> print(advice.outlooks[2].risk.sentence("more than 200"))
-    Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    Someone who knows all other records and considers "more than 200" 50 % likely will consider it at most 73 % likely after reading the message, and at least 27 %.
     """
     frame = Domain.of(domain)
     if (records is None) == (persons is None):

@@ -35,9 +35,10 @@ def meaning() -> str:
     """
     return (
         "For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most "
-        f"{_power(KNOWS_OTHERS)}. For any other reader, compare two beliefs about your label after the message: the actual one, and the one "
-        "they would hold if they knew that your label had been replaced by a fixed value before the message was made. Their odds differ by a "
-        f"factor of at most {_power(ANY_READER)}. What the other records teach about people like you is not limited."
+        f"{_power(KNOWS_OTHERS)}. Other readers also learn from the other records, so for them the promise compares two beliefs about your "
+        "label after reading the message. One is the belief that they hold. The other is the belief that they would hold if they knew that your "
+        "label had been replaced by a fixed value before the message was made. The odds of the two differ by a factor of at most "
+        f"{_power(ANY_READER)}. ε does not limit what the other records teach about people like you."
     )
 
 
@@ -64,7 +65,7 @@ class Risk(ReprMixin):
     Privacy
     -------
     Bounds for an attacker who knows all features and all other records. `meaning` has the bound for other readers. What the other records
-    teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Measured attacks achieve less
+    teach about people like this one is not limited (docs/guides/audits.md#what-an-attacker-can-do). Measured attacks achieve less
     (docs/research/measurements.md).
 
     Examples
@@ -72,7 +73,7 @@ class Risk(ReprMixin):
     >>> from labeldp.evaluate import Risk
     >>> risk = Risk(epsilon=1)
     >>> print(risk.sentence("more than 200"))
-    Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    Someone who knows all other records and considers "more than 200" 50 % likely will consider it at most 73 % likely after reading the message, and at least 27 %.
     >>> round(risk.odds_factor, 2), round(risk.advantage, 2)
     (2.72, 0.46)
     >>> round(Risk(epsilon=1, rows=3).odds_factor, 1)
@@ -156,8 +157,8 @@ class Risk(ReprMixin):
         str
         """
         return (
-            f'Someone who knows all other records and gives {percent(belief)} to "{statement}" before will give at most '
-            f"{percent(self.most(belief))} after, and at least {percent(self.least(belief))}."
+            f'Someone who knows all other records and considers "{statement}" {percent(belief)} likely will consider it at most '
+            f"{percent(self.most(belief))} likely after reading the message, and at least {percent(self.least(belief))}."
         )
 
     def words(self, statement: str) -> list[str]:
@@ -180,8 +181,8 @@ class Risk(ReprMixin):
         return [
             f"For someone who knows everything but {hidden}:",
             self.sentence(statement),
-            f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
-            f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",
+            f"The odds of any claim about {whose} change at most {odds(self.odds_factor)} times.",
+            f"An attacker who guesses between two equally likely values is right in at most {right} of the cases.{strong}",
         ]
 
     def _facts(self) -> dict[str, str]:

@@ -187,10 +187,10 @@ def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) 
         return f"Even without privacy {count_of(question.records, 'record')} {'does' if question.records == 1 else 'do'} not teach a model more than the mean."
     kept = f"{percent(min(1.0, trained.r2 / most))} of that"
     if trained.r2 <= 0:
-        kept = "worse than answering the mean for all"
+        kept = "worse than always answering the mean"
     return (
-        f"At ε = {question.epsilon:.4g} a model trained on {count_of(question.records, 'label')} made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
-        f"where no privacy gives {most:.2f}: {kept}."
+        f"At ε = {question.epsilon:.4g}, a model trained on {count_of(question.records, 'private label')} by {by} is predicted to reach R² = {trained.r2:.2f}. "
+        f"Without privacy it is {most:.2f}, so this is {kept}."
     )
 
 
@@ -199,8 +199,8 @@ def caveats(question: Question) -> list[str]:
     notes = []
     if question.loss != "squared":
         notes.append(
-            f"The prediction is for a model of squared loss. What follows is designed for {question.loss} loss; docs/guides/losses.md has what models for "
-            "other losses reach."
+            f"The prediction is for a model of squared loss. Everything below is designed for {question.loss} loss. docs/guides/mechanisms-and-losses.md "
+            "shows what models for other losses reach."
         )
     if question.mechanism != "auto":
         notes.append(

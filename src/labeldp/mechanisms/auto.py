@@ -215,7 +215,7 @@ MECHANISMS.add(
     Entry(
         "auto",
         title="auto",
-        help="designed for the error of a model trained on the labels",
+        help="designed for the smallest error of a model trained on the labels",
         make=lambda r: choose(r.known_prior, r.epsilon, r.known_records, r.loss, domain=r.domain).mechanism,
         needs_prior=True,
         needs_records=True,

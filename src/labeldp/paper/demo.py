@@ -1,5 +1,6 @@
 """The demo: a labels party sends `auto`'s message and the paper's, and a features party trains on them. On generated data."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,9 +166,9 @@ def report(result: DemoResult) -> Report:
         best=[1 if row[0] == AUTO else -1 for row in rows],
     )
     page.text(
-        "The paper's bins have the least error of each label. That pulls the values to the middle, and a model trained on them "
-        "as well. Debiased values of the same message remove that pull and cost no privacy. `auto`, the default for training, is "
-        "another message with the same ε, from a mechanism designed for the error of the model."
+        "The paper's bins have the smallest error of single labels. But they pull all labels towards the middle, and a model learns that "
+        "pull. Debiased values remove the pull from the same message, at no cost in privacy. `auto`, the default, sends another message "
+        "with the same ε. Its mechanism is designed for the smallest error of the model."
     )
     paper, auto = (Message.open(result.folder / f"message-{name}-{EPSILON}") for name in ("rr-on-bins", "auto"))
     _why(page, paper, auto, result)
@@ -175,7 +176,7 @@ def report(result: DemoResult) -> Report:
     _other_budgets(page, result)
     page.heading("What is promised")
     page.text(
-        "Every message carries this page, `PRIVACY.md`. It is written for the people who are responsible for the labels:"
+        "Every message contains this page, `PRIVACY.md`. It is written for the people who are responsible for the labels:"
     )
     page.markdown((auto.path / "PRIVACY.md").read_text(encoding="utf-8"))
     return page
@@ -198,17 +199,17 @@ def _why(page: Report, paper: Message, auto: Message, result: DemoResult) -> Non
     drawn = plots.error_parts(list(names), floors, biases, noises, title=f"what the error is made of, ε = {EPSILON}")
     page.figure(
         drawn,
-        "The test errors of the table. The floor is the error without privacy. The rest is divided into bias and noise as predicted "
-        f"for {result.records:,} records from the private histogram alone.",
+        "The bars are the test errors in the table. The floor is the error without privacy. The shares of bias and noise above it are "
+        f"predicted for {result.records:,} records from the private histogram.",
     )
     page.text(
-        "A model averages noise over many records, and keeps bias. So `auto` accepts much noise in a single private label, and "
-        "leaves its mean where the label is. The paper's mechanism accepts a large bias to keep single labels near the truth."
+        "A model averages noise over many records, but it learns bias. So `auto` adds much noise to single labels, and keeps them right "
+        "on average. The paper's mechanism keeps single labels near the truth, and accepts a large bias."
     )
     labels = DOMAIN.grid
     means = {PAPER: paper.mechanism.conditional_moments(labels)[0], AUTO: auto.mechanism.conditional_moments(labels)[0]}
     drawn = plots.mean_values(labels, means, colours=COLOURS, title=f"what a label becomes on average, ε = {EPSILON}")
-    page.figure(drawn, "On the dashed line a private value is right on average.")
+    page.figure(drawn, "On the dashed line, private labels are right on average.")
 
 
 def _what_was_sent(page: Report, auto: Message) -> None:
@@ -217,10 +218,10 @@ def _what_was_sent(page: Report, auto: Message) -> None:
     prior = mechanism.prior
     assert prior is not None
     page.text(
-        f"Of ε = {EPSILON} the labels party spent {float(prior.epsilon_exact):.2f} on a private histogram of its labels and "
-        f"{mechanism.epsilon:.2f} on the labels. Each label was replaced by one of {mechanism.outputs.size} outputs. Many lie far "
-        "outside of 0 to 400: that is the noise which a model averages. Only the chances of the outputs depend on the label, "
-        "and no output is more than e^ε times as likely under one label as under another."
+        f"The labels party spent {float(prior.epsilon_exact):.2f} of ε = {EPSILON} on a private histogram of its labels, and "
+        f"{mechanism.epsilon:.2f} on the labels. Each label was replaced by one of {mechanism.outputs.size} outputs. Many of them lie far "
+        "outside the range from 0 to 400. That is the noise that a model averages. Every output is possible for every label, "
+        f"and none is more than {math.exp(mechanism.epsilon):.2f} times as likely from one label as from another."
     )
     drawn = plots.bins(
         mechanism.outputs,
@@ -233,7 +234,7 @@ def _what_was_sent(page: Report, auto: Message) -> None:
     low, high = float(mechanism.outputs.min()), float(mechanism.outputs.max())
     page.figure(
         drawn,
-        "The private histogram, and the outputs in the message.",
+        "The private histogram of the labels, and the outputs that the message can contain.",
         alt=f"The private prior of the labels from 0 to 400, falling from left to right, and {mechanism.outputs.size} outputs "
         f"as upright lines from {low:,.0f} to {high:,.0f}, most of them below 0 or above 400.",
     )
@@ -241,7 +242,7 @@ def _what_was_sent(page: Report, auto: Message) -> None:
 
 def _other_budgets(page: Report, result: DemoResult) -> None:
     """Draw the picture that compares several ε, and write its figures."""
-    page.heading("The same at other budgets")
+    page.heading("Other values of ε")
     rows = result.by_epsilon
     lines = {
         PAPER: [row.bins for row in rows],
@@ -257,10 +258,10 @@ def _other_budgets(page: Report, result: DemoResult) -> None:
         ylabel="test error (mean squared)",
         title="error of the model against ε",
     )
-    page.figure(drawn, "Circles: what the paper's own network had on the genuine data, trained on its bins.")
+    page.figure(drawn, "The circles are published in the paper: its network, trained on its bins of the genuine data.")
     cells = [
         (f"{row.epsilon:g}", *(f"{error:,.0f}" for error in (row.bins, row.auto, result.not_private, row.published)))
         for row in rows
     ]
     page.table(("ε", PAPER, AUTO, NOT_PRIVATE, "paper, published"), cells)
-    page.details("the figures of this picture")
+    page.details("The numbers in this picture")

@@ -108,7 +108,7 @@ def test_an_unknown_suffix_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_features_explain_as_much_as_the_papers_model_could():
-    """Gradient boosting reached 4,152 at 50,000 rows (docs/research/data.md); the paper's model reached 4,320 on the genuine data."""
+    """Gradient boosting reached 4,152 at 50,000 rows (docs/research/reproduction.md#data); the paper's model reached 4,320 on the genuine data."""
     made = criteo_like(100_000, seed=8)
     matrix, _ = made.matrix()
     with threadpool_limits(1):  # OpenMP threads that wait for each other on a busy machine take minutes

@@ -38,8 +38,8 @@ MOST_BORDERS = 40
 """Beyond this number of outputs the borders of bins are not drawn."""
 SHORT = "datum.value >= 1000 ? format(datum.value, '.2~s') : format(datum.value, '~g')"
 """How an axis writes large numbers in little room: 20k, 1.5M."""
-AUTO, BINS, SUMS = "private labels (auto)", "paper's bins, as sent", "noisy sums (one team)"
-OPEN, MEAN = "no privacy", "the mean for all"
+AUTO, BINS, SUMS = "private labels", "paper's bins", "noisy sums"
+OPEN, MEAN = "no privacy", "the mean"
 
 
 def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, name: str) -> Picture:
@@ -246,7 +246,7 @@ def _log_ticks(values: list[float]) -> list[float]:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", title=None, columns=2, labelLimit=150)
+    return alt.Legend(orient="bottom", title=None, columns=2, labelLimit=120)
 
 
 def _colour(name: str) -> str:

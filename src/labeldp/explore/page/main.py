@@ -54,13 +54,13 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
     low, high = now.trained.likely_r2
     st.caption(
-        f"Predictions are for labels distributed like this. Models on real data reached R² from {low:.2f} to {high:.2f} in nine of ten cases where "
-        f"{now.trained.r2:.2f} was predicted."
+        f"Private labels are made by auto. The paper's bins are used as sent. Noisy sums are for one team. Where R² = {now.trained.r2:.2f} was predicted, nine of "
+        f"ten models on real data reached {low:.2f} to {high:.2f}."
     )
     whose = "" if question.mechanism == "auto" else "With auto: "
     best = advice.recommended
     risk = "" if best is None else f" With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}."
-    st.markdown("**A recommendation, independent of the ε on the left**")
+    st.markdown("**A recommendation, independent of the slider**")
     _say(f"{whose}{advice.recommendation}{risk}")
 
 
@@ -73,11 +73,11 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     values = found.mechanism.outputs
     _say(
         f"{_named(question)} reports {values.size:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
-        "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
+        "distribution of the labels. Lines are the values that labels are reported as. Taller lines are reported more often."
     )
     domain = question.domain
     if values.min() < domain.lower or values.max() > domain.upper:
-        averages = " A model averages them, and so its bias is small."
+        averages = " A model averages them, so its bias is small."
         small = found.bias**2 <= SMALL_BIAS * labels.variance
         st.markdown(
             f"Reports lie outside the bounds on purpose: they are numbers to train on.{averages if small else ''}"
@@ -118,8 +118,8 @@ def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     table = channel(found.mechanism, question.merged, (domain.lower, domain.upper))
     _chart(charts.channel_chart(table))
     st.markdown(
-        "Each column belongs to true labels, each row to a report. Colours show how often. Where columns look alike, a report reveals little about one "
-        "label."
+        "Each column is a true label, and each row is a report. The colour shows how often a label is reported as this value. Where columns look "
+        "alike, a report reveals little about a label."
     )
     if not table.single:
         st.caption("Reports are counted in 60 cells.")
@@ -142,21 +142,21 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
                 title = COMPARED_FIGURES[name] + (f" ({question.loss} loss)" if name == "expected_loss" else "")
                 _chart(charts.comparison_chart(points, name, title, question.epsilon))
     st.markdown(
-        "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
+        "To train a model, choose by the error of a model: noise averages out in training, but bias does not. If people read single labels, choose by "
         "the error of a label."
         if modelled
-        else "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
+        else "These are errors of single labels. To train a model, still choose auto: noise averages out in training, but bias does not."
     )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
-        _note(f"No line for bias: {', '.join(unbiased)}. There is none.")
+        _note(f"{', '.join(unbiased)}: not in the chart of the bias, which is zero.")
     outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.expected_loss)))
     if outside:
         range_left = f"Its reports leave the range of {question.loss} loss."
-        _note(f"No line for the error of a label: {', '.join(outside)}. {range_left}")
+        _note(f"{', '.join(outside)}: not in the chart of the error of a label. {range_left}")
     st.caption(
-        f"Expectations under the distribution, with labels merged into at most {PREDICTION_LABELS}, designs that are quick, and all of ε spent on the labels: within "
-        "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
+        f"To be fast, this page merges labels into at most {PREDICTION_LABELS} and spends all of ε on the labels. Its figures are within "
+        "2 % of `labeldp compare`, and within 5 % at ε = 8. auto's private labels are noisy on purpose."
     )
 
 
@@ -318,11 +318,11 @@ def show(preset: str | None) -> None:
     st.html(f"<style>{STYLE}</style>")
     st.markdown("### labeldp explore")
     st.caption(
-        "What ε buys, what it risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine. The bar on the left (») has the settings."
+        "See how good a model gets at each ε, what ε risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine. The settings are on the left (»)."
     )
     question, names, problem = controls(preset)
     if problem is not None:
-        st.warning("The uploaded file was not used. The left side says why.")
+        st.warning("The uploaded file was not used. The settings on the left show the reason.")
     if not _guarded(lambda question, _: question.check(), question, names):
         return
     _guarded(_answer, question, names)
@@ -349,7 +349,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     columns[1].metric("R² without privacy", f"{now.not_private.r2:.2f}")
     columns[2].metric("Predicted RMSE", f"{now.trained.rmse:,.4g}", help="In the unit of the labels.")
     columns[3].metric(
-        "50 % belief, after",
+        "50 % becomes",
         f"≤ {percent(now.risk.most(0.5))}",
         help="The most that someone who knows everything but this label can come to believe.",
     )

@@ -224,7 +224,7 @@ def ipums_layout(ddi: str | PathLike[str], fields: tuple[str, ...] = _FIELDS) ->
     ddi = Path(ddi)
     try:
         with warnings.catch_warnings():
-            # The terms (cite IPUMS) are stated in docs/research/data.md.
+            # The terms (cite IPUMS) are stated in docs/research/reproduction.md#data.
             warnings.simplefilter("ignore", CitationWarning)
             codebook = readers.read_ipums_ddi(ddi)
     except Exception as error:

@@ -43,7 +43,7 @@ MISSING = -1
 _TITLE_WORDS = 5000
 _HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 Columns = dict[str, NDArray[Any]]
-# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/data.md).
+# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/reproduction.md#data).
 CORRELATION = 0.8465
 # Price has most of the weight: a model needs more rows to find the parts that only show in columns of many values.
 _WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])

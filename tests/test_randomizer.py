@@ -185,3 +185,16 @@ def test_bounds_that_a_loss_is_not_defined_for_are_refused_at_once(loss, bounds,
 def test_a_coarse_grid_is_pointed_out_for_losses_that_look_at_single_labels():
     with pytest.warns(BudgetWarning, match="rounded to 9 cells only, which is coarse for absolute loss"):
         LabelRandomizer(1, (0, 400), "absolute").rehearse(500)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "said"),
+    [
+        (["no"] * 30, ["no", "yes"], "all labels are of one class"),
+        (["no", "yes"] * 15, ["no", "yes", "maybe"], "no label is of the class 'maybe'"),
+        ([0.3] * 30, ["no", "yes"], "not probabilities"),
+    ],
+)
+def test_classes_that_do_not_fit_the_labels_are_refused(labels, classes, said):
+    with pytest.raises(InvalidInput, match=said):
+        LabelRandomizer(1, Domain.of_classes(classes)).randomize(labels)

@@ -179,7 +179,9 @@ def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels")
     found = known_positions(array, classes)
     if (bad := np.isnan(found)).any():
         verb = offending_rows(bad)
-        raise InvalidInput(f"{name} must be of {len(classes)} classes: {verb} {no_class(array[bad], classes)}")
+        raise InvalidInput(
+            f"{name} must be of {len(classes)} classes: {verb} {no_class(rates=are_rates(array[bad]), classes=classes)}"
+        )
     return found
 
 
@@ -189,11 +191,16 @@ def known_positions(labels: NDArray[Any], classes: tuple[str, ...]) -> Floats:
     return np.array([_position(label, known) for label in labels.tolist()], np.float64)
 
 
-def no_class(labels: NDArray[Any], classes: tuple[str, ...]) -> str:
-    """Describe labels of no class, without showing one, and what to do about them."""
-    if all(_is_rate(label) for label in labels.tolist()):
+def no_class(*, rates: bool, classes: tuple[str, ...]) -> str:
+    """Describe labels of no class, or only probabilities, without showing one, and what to do about them."""
+    if rates:
         return "numbers between 0 and 1. Give the classes themselves, not probabilities"
     return f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
+
+
+def are_rates(labels: NDArray[Any]) -> bool:
+    """Return whether labels of no class are all numbers between 0 and 1."""
+    return all(_is_rate(label) for label in labels.tolist())
 
 
 def _is_rate(label: Any) -> bool:

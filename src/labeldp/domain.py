@@ -457,6 +457,11 @@ def _names(names: Any) -> tuple[str, ...]:
     return tuple(map(str, given))
 
 
+def named_classes(classes: NDArray[Any]) -> Domain:
+    """Return the domain of classes of any type, whose names are their texts: 1.0 is the class 1."""
+    return Domain.of_classes([str(int(each) if isinstance(each, float) else each) for each in classes.tolist()])
+
+
 def check_size(values: Any, name: str) -> None:
     """Raise `InvalidInput` if numbers, or their range, are too large or too small to be squared or divided in floats.
 

@@ -45,8 +45,9 @@ def privatize(
     label: str,
     id: str,  # noqa: A002 - called like the command's option
     epsilon: Epsilon,
-    domain: Domain | tuple[float, float],
+    domain: Domain | tuple[float, float] | None = None,
     out: str | os.PathLike[str],
+    classes: Sequence[str] | None = None,
     loss: LossLike = "squared",
     mechanism: str = "auto",
     prior: Prior | None = None,
@@ -72,7 +73,7 @@ def privatize(
         The records. It is evaluated three times and must give the same records each time, so save it first if it is
         expensive to compute.
     label : str
-        The name of the label column: numbers, or day-time intervals if the domain has a unit.
+        The name of the label column: numbers, day-time intervals if the domain has a unit, or classes: text, booleans or numbers.
     id : str
         The name of the id column: integers or text. The message shows the ids unchanged.
     epsilon : float, str, Decimal or Fraction
@@ -81,6 +82,8 @@ def privatize(
         The public bounds of the labels, never computed from them.
     out : str or Path
         The folder to write, which must not exist yet. The driver and, without `scratch`, all workers must see it.
+    classes : sequence of str, optional
+        Instead of `domain`, the public names of 2 to 20 classes, such as `["no", "yes"]`.
     loss, mechanism, prior, out_of_range
         As in `LabelRandomizer`.
     id_type : {"int", "str"}, optional
@@ -141,7 +144,10 @@ def privatize(
     ...     frame, label="amount", id="order", epsilon=1, domain=(0, 400), out="message", key_file="sales.key"
     ... )
     """
-    randomizer = LabelRandomizer(epsilon, domain, loss, mechanism, prior, out_of_range)
+    if (domain is None) == (classes is None):
+        raise InvalidInput("give either domain, the public bounds of the labels, or classes, their public names")
+    bounds = Domain.of_classes(classes) if domain is None else domain  # type: ignore[arg-type] # one of the two is given
+    randomizer = LabelRandomizer(epsilon, bounds, loss, mechanism, prior, out_of_range)
     labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted, person=person)
     from labeldp.engines.spark.jobs import without_spark_texts
 

@@ -163,5 +163,15 @@ def test_two_classes_have_a_rate(run):
     assert code == 0
     figures = json.loads(out)
     assert figures["mean_only"]["mse"] == pytest.approx(0.03 * 0.97, rel=1e-6)
+    entropy = -0.03 * np.log(0.03) - 0.97 * np.log(0.97)
+    assert figures["mean_only"]["log_loss"] == pytest.approx(entropy, rel=1e-6)
+    losses = [one["labels"]["log_loss"] for one in figures["predictions"]]
+    assert losses == sorted(losses, reverse=True)
+    assert figures["not_private"]["log_loss"] < losses[-1] < losses[0] < entropy
+    code, out, _ = run("advise", "--classes", "no,yes", "--rate", "0.03", "--records", 50_000, "--epsilon", 1)
+    assert (code, "labels log loss" in out, 'gives 50 % to "yes"' in " ".join(out.split())) == (0, True, True)
+    code, _, err = run("advise", "--classes", "no,yes", "--records", 50_000, "--epsilon", 1)
+    assert (code, "equally frequent" in err) == (0, True)
+    assert "two classes" in run("advise", "--classes", "a,b,c", "--records", 50_000)[2]
     for wrong in (("--rate", "3"), ("--rate", "0.03", "--integers", "0:1"), ("--rate", "0.03", "--shape", "uniform")):
         assert run("advise", *wrong, "--records", 50_000)[0] == 2

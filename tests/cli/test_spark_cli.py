@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,6 +122,32 @@ def test_spark_chooses_the_rows_of_persons_that_arrow_does(run, spark, folder, e
     assert held("spark").keys() == held("arrow").keys()
     assert len(held("spark")) == np.unique(persons).size
     assert Message.open("spark").header.persons == Message.open("arrow").header.persons
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_classes_on_either_engine(run, spark, folder, ending):
+    """A later batch under one key and release, so both engines draw the same codes."""
+    write = pq.write_table if ending == "parquet" else pa_csv.write_csv
+    bought = np.where(np.random.default_rng(3).random(900) < 0.3, "yes", "no")
+    for name, rows in (("first", slice(0, 600)), ("later", slice(600, 900)), ("wrong", slice(0, 600))):
+        column = np.where(np.arange(900) == 7, "maybe", bought) if name == "wrong" else bought
+        write(pa.table({"order": np.arange(900)[rows], "bought": column[rows]}), f"{name}.{ending}")
+    asked = ("--label", "bought", "--id", "order", "--epsilon", "1", "--classes", "no,yes")
+    code, output, error = privatize(
+        run, f"first.{ending}", "--key-file", "key", "--out", "message", "--quiet", asked=asked
+    )
+    assert (code, error) == (0, ""), output
+    for engine in ("arrow", "spark"):
+        shutil.copytree("message", engine)
+        shutil.copy("key", f"{engine}.key")
+        code, output, error = run(
+            "apply", engine, f"later.{ending}", "--key-file", f"{engine}.key", "--engine", engine, "--json"
+        )
+        assert (code, json.loads(output)["records"]) == (0, 300), error
+    assert held("spark") == held("arrow")
+    assert len(held("spark")) == 900
+    code, _, error = privatize(run, f"wrong.{ending}", "--out", "other", asked=asked)
+    assert (code, "Named were no, yes" in error, "maybe" in error) == (2, True, False)
 
 
 def test_the_plan_reads_no_label_and_writes_nothing(run, spark, folder):

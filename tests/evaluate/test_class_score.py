@@ -20,6 +20,7 @@ from labeldp import (
     Ledger,
     Message,
     PrivacyRefused,
+    held_out_error,
     privatize,
     report,
     score,
@@ -114,6 +115,69 @@ def test_more_than_two_classes(tmp_path):
         assert one.rate[name].value == pytest.approx(np.mean(y == k), abs=1e-5)
         hits = [part.share.value * part.records for part in one.calibration if part.of == name]
         assert sum(hits) == pytest.approx(np.sum(y == k))
+
+
+class Given:
+    """A classifier whose probabilities are its features."""
+
+    def __init__(self, classes):
+        self.classes_ = np.array(classes)
+
+    def predict_proba(self, X):
+        return X
+
+
+@pytest.mark.usefixtures("noiseless")
+@pytest.mark.parametrize("unit", ["record", "person"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_team_with_both_sides_gets_the_figures_of_a_score(tmp_path, count, unit):
+    generator = np.random.default_rng(8)
+    rates = softmax(generator.normal(size=(N, count)), axis=1)
+    names, ids = ("a", "b", "c")[:count], np.arange(N)
+    y = np.array(names)[(rates.cumsum(axis=1) < generator.random((N, 1))).sum(axis=1).clip(max=count - 1)]
+    columns = {f"p_{name}": rates[:, k] for k, name in enumerate(names)}
+    pq.write_table(pa.table({"visit": ids, **columns}), tmp_path / "rates.parquet")
+    pq.write_table(pa.table({"visit": ids, "bought": y, "who": ids // 3}), tmp_path / "labels.parquet")
+    source = LabelSource(
+        tmp_path / "labels.parquet", "bought", "visit", person_column="who" if unit == "person" else None
+    )
+    scored = score(source, tmp_path / "rates.parquet", tmp_path / "score", 2, Domain.of_classes(names)).score
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("visits", 2, unit=unit)
+    charged = {"ledger": ledger, "dataset": "visits", "persons": ids // 3 if unit == "person" else None}
+    found = held_out_error(Given(names), rates, y, 2, **charged)
+    expected = scored.overall["p"]
+    for name, one in expected.figures.items():
+        for part in ("value", "standard_error", "lower", "upper"):
+            assert getattr(found.figures[name], part) == pytest.approx(getattr(one, part))
+    for mine, theirs in zip(found.calibration, expected.calibration, strict=True):
+        assert (mine.of, mine.records) == (theirs.of, theirs.records)
+        assert mine.share.value == pytest.approx(theirs.share.value)
+    assert (found.records, found.epsilon, ledger.remaining("visits")) == (N, 2.0, 0)
+
+
+def test_held_out_classes_are_refused_before_the_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("visits", 2)
+    rates, y = np.array([[0.7, 0.3], [0.4, 0.6], [1.0, 0.0]]), np.array(["no", "yes", "no"])
+
+    def refused(match, model=None, X=rates, y=y, domain=None, **more):
+        with pytest.raises(InvalidInput, match=match):
+            held_out_error(model or Given(["no", "yes"]), X, y, 1, domain, ledger=ledger, dataset="visits", **more)
+
+    refused("leave out domain", domain=(0, 1))
+    refused("a column for each", X=rates[:, :1])
+    refused("a column for each", model=Given(["no", "maybe", "yes"]))
+    refused("must be numbers", X=rates[:, 0])
+    refused("must be numbers", X=np.full((3, 2), np.nan))
+    refused("add up to 1", X=rates / 2)
+    refused("gave 2 for 3 labels", X=rates[:2])
+    refused("not probabilities", y=[0.2, 0.7, 0.4])
+    refused("Named were no, yes", y=["no", "yes", "maybe"])
+    refused("at least two", X=rates[:1], y=y[:1])
+    refused("classes_", model=type("Unfitted", (), {"predict_proba": lambda self, X: X})())
+    refused("give domain", model=type("Line", (), {"predict": lambda self, X: X[:, 0]})())
+    assert ledger.remaining("visits") == 2
 
 
 @pytest.mark.parametrize("classes", [2, 3])

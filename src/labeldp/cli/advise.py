@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.cli.console import note, out, phases, print_json, print_table
-from labeldp.cli.options import Bounds, Integers, Json, Lower, OutputOption, Upper, comma_list
+from labeldp.cli.options import BoundsOrClasses, Classes, Integers, Json, Lower, OutputOption, Upper, comma_list
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def advise(
     lower: Lower = None,
     upper: Upper = None,
     integers: Integers = None,
+    classes: Classes = None,
     records: Annotated[
         str | None,
         typer.Option(metavar="N", help="How many records a model will be trained on. A message knows its own."),
@@ -57,7 +58,8 @@ def advise(
         str | None,
         typer.Option(
             metavar="RATE",
-            help="For two classes, instead of bounds and a distribution: the share of the second one, such as 0.03.",
+            help="For two classes, instead of bounds and a distribution: the share of the second one, such as 0.03. "
+            "--explained is then the share of the Brier score.",
         ),
     ] = None,
     message: Annotated[
@@ -101,14 +103,15 @@ def advise(
       labeldp advise --lower 0 --upper 400 --records 50000 --shape log-normal:mean=80,sd=90
       labeldp advise --lower 0 --upper 400 --records 50000 --explained 0.6 --target-r2 0.5
       labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
-      labeldp advise --rate 0.03 --records 50000 --explained 0.06
+      labeldp advise --classes no,yes --rate 0.03 --records 50000 --explained 0.06
       labeldp advise --message message --target-error 60
       labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
     from labeldp.plain_numbers import plain_number, whole_number
 
-    domain, count, known = _known(lower, upper, integers, records, persons, prior, shape, message, rate)
+    bounds = BoundsOrClasses(lower, upper, integers, classes=classes)
+    domain, count, known = _known(bounds, records, persons, prior, shape, message, rate)
     advice = run(
         domain,
         count,
@@ -125,20 +128,19 @@ def advise(
     )
     if plot is not None:
         _draw(advice, plot)
-    if rate is None:  # classes have no R²
+    numbers = domain.classes is None
+    if numbers:  # train estimates no R² of classes
         with phases(quiet=as_json) as phase:
             phase("intervals", None)
             _ = advice.foreseen
     if as_json:
-        print_json(_as_data(advice, foreseen=rate is None))
+        print_json(_as_data(advice, foreseen=numbers))
         return
-    _show(advice, foreseen=rate is None)
+    _show(advice, foreseen=numbers)
 
 
 def _known(
-    lower: str | None,
-    upper: str | None,
-    integers: str | None,
+    bounds: BoundsOrClasses,
     records: str | None,
     persons: str | None,
     prior: Path | None,
@@ -155,8 +157,8 @@ def _known(
     if message is not None:
         from labeldp.evaluate.advice import known_from_message
 
-        if lower is not None or upper is not None or integers is not None:
-            raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
+        if any(each is not None for each in (bounds.lower, bounds.upper, bounds.integers, bounds.classes)):
+            raise InvalidInput("a message has its own bounds: leave --lower, --upper, --integers and --classes out")
         domain, held, known = known_from_message(message)
         if persons is not None:
             return domain, None, known
@@ -167,31 +169,33 @@ def _known(
         )
     count = None if records is None else whole_number(records, "--records")
     if rate is not None:
-        from labeldp.domain import Domain
-
-        if lower is not None or upper is not None or integers is not None:
+        if any(each is not None for each in (bounds.lower, bounds.upper, bounds.integers)):
             raise InvalidInput(
                 "two classes have no bounds: leave --lower, --upper and --integers out, or leave --rate out"
             )
         share = plain_number(rate, "--rate")
         if not 0 < share < 1:
             raise InvalidInput(f"--rate is the share of the second class, between 0 and 1, got {rate}")
-        return Domain.integers(0, 1), count, Prior([0, 1], [1 - share, share])
-    domain = Bounds(lower, upper, integers).domain()
+        named = bounds if bounds.classes is not None else BoundsOrClasses(classes="the first class,the second class")
+        return named.domain(), count, Prior([0, 1], [1 - share, share])
+    domain = bounds.domain()
     return domain, count, None if prior is None else Prior.from_csv(prior)
 
 
 def _show(advice: Advice, *, foreseen: bool) -> None:
     from labeldp.formatting import plain
 
-    if advice.assumed:
+    classes = advice.log_loss(advice.not_private) is not None
+    if advice.assumed and classes:
+        note("both classes are taken as equally frequent, so this is a rough guide. --rate 0.03 makes it better.")
+    elif advice.assumed:
         note(
             "labels are taken as uniform between the bounds, so this is a rough guide. A shape (--shape log-normal:mean=80,sd=90), a prior or "
             "a message makes it better."
         )
     best = None if advice.recommended is None else advice.recommended.epsilon
-    rows = [[f"{each.epsilon:g}", *_cells(each.labels), *_cells(each.sums)] for each in advice.outlooks]
-    figures = ("RMSE", "R²", "likely R²")
+    rows = [[f"{each.epsilon:g}", *_cells(advice, each.labels), *_cells(advice, each.sums)] for each in advice.outlooks]
+    figures = ("log loss" if classes else "RMSE", "R²", "likely R²")
     print_table(
         f"Predicted test error of a model on {_whom(advice)}, features explain {advice.explained:g} of the variance",
         ("ε", *(f"{name} {figure}" for name in ("labels", "sums") for figure in figures)),
@@ -200,10 +204,17 @@ def _show(advice: Advice, *, foreseen: bool) -> None:
         together=3,
     )
     for name, reference in (("no privacy", advice.not_private), ("the mean for all", advice.mean_only)):
-        out.print(f"{name}: MSE {plain(reference.mse)}, RMSE {plain(reference.rmse)}, R² {reference.r2:.2f}")
+        loss = advice.log_loss(reference)
+        error = (
+            f"MSE {plain(reference.mse)}, RMSE {plain(reference.rmse)}"
+            if loss is None
+            else f"log loss {loss:.4f}, Brier score {plain(reference.mse)}"
+        )
+        out.print(f"{name}: {error}, R² {reference.r2:.2f}")
+    unit = "R² is that of the Brier score" if classes else "RMSE is in the unit of the labels"
     out.print(
         "labels: private labels by auto. sums: noisy sums, for a team that holds features and labels. "
-        "RMSE is in the unit of the labels. likely R²: the range of nine of ten models on real data, if features explain what they are taken to."
+        f"{unit}. likely R²: the range of nine of ten models on real data, if features explain what they are taken to."
     )
     if advice.persons is not None:
         used = ", ".join(f"{each.entries} at ε = {each.epsilon:g}" for each in advice.outlooks)
@@ -297,11 +308,15 @@ def _show_risks(advice: Advice) -> None:
         out.print(sentence)
 
 
-def _cells(prediction: Prediction) -> tuple[str, str, str]:
+def _cells(advice: Advice, prediction: Prediction) -> tuple[str, str, str]:
     from labeldp.formatting import plain
 
-    low, high = prediction.likely_r2
-    return plain(prediction.rmse, 3), f"{prediction.r2:.2f}", f"{low:.2f} to {high:.2f}"
+    (low, high), loss = prediction.likely_r2, advice.log_loss(prediction)
+    return (
+        plain(prediction.rmse, 3) if loss is None else f"{loss:.4f}",
+        f"{prediction.r2:.2f}",
+        f"{low:.2f} to {high:.2f}",
+    )
 
 
 def _count(number: int | None) -> str:
@@ -323,7 +338,9 @@ def _draw(advice: Advice, path: Path) -> None:
 
 def _as_data(advice: Advice, *, foreseen: bool) -> dict[str, Any]:
     def figures(prediction: Prediction) -> dict[str, float]:
-        return {"mse": prediction.mse, "rmse": prediction.rmse, "r2": prediction.r2}
+        found = {"mse": prediction.mse, "rmse": prediction.rmse, "r2": prediction.r2}
+        loss = advice.log_loss(prediction)
+        return found if loss is None else found | {"log_loss": loss}
 
     target = advice.target
     return {

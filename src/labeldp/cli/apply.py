@@ -86,11 +86,12 @@ def apply(
     record = None if ledger is None else Ledger(ledger)
     several = not (message / MANIFEST).exists() and bool(inner_releases(message))
     first = message / shared_labels(message)[0] if several else message
-    header = read_description(release_folder(first) / LABELS.description)[1]
+    mechanism, header = read_description(release_folder(first) / LABELS.description)
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
     owner = None if header.persons is None else header.persons.column
-    labels = Labels(source, named, ids, text, owner if person is None else person)
+    classes = mechanism.domain is not None and mechanism.domain.classes is not None
+    labels = Labels(source, named, ids, text, owner if person is None else person, classes=classes)
     reader.check(labels)
     if several:
         _check_several(reader.engine, label)

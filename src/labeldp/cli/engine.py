@@ -41,6 +41,8 @@ class Labels:
         How text files are read.
     person : str, optional
         The column of persons, if a person is the unit of privacy.
+    classes : bool, default False
+        Whether labels are classes, which Spark reads from text files as text.
     """
 
     source: str
@@ -48,6 +50,7 @@ class Labels:
     ids: str | None
     text: TextFiles
     person: str | None = None
+    classes: bool = False
 
     def file(self) -> LabelSource:
         """Return the input for Arrow."""
@@ -176,6 +179,7 @@ class EngineOptions:
                 labels.text.id_type,
                 labels.text.delimiter,
                 labels.person,
+                classes=labels.classes,
             )
             yield SparkInput(
                 frame,

@@ -177,17 +177,20 @@ class Bounds:
         return Domain(plain_number(self.lower, "--lower"), plain_number(self.upper, "--upper"), grid, unit=self.unit)
 
 
+Classes = Annotated[
+    str | None,
+    BoundsOption(
+        metavar="NAME,…",
+        help="Labels are classes with these names, instead of numbers. Booleans, 0 and 1 are the first and the second of two.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class BoundsOrClasses(Bounds):
     """The public bounds of labels, or the names of their classes."""
 
-    classes: Annotated[
-        str | None,
-        BoundsOption(
-            metavar="NAME,…",
-            help="Labels are classes with these names, instead of numbers. Booleans, 0 and 1 are the first and the second of two.",
-        ),
-    ] = None
+    classes: Classes = None
 
     def domain(self, cells: str | None = None) -> Domain:
         """Return the domain that these options and `--cells` describe."""

@@ -186,7 +186,7 @@ def privatize(
         for name, domain in domains.items()
     }
     randomizer = randomizers[label[0]]
-    labels = Labels(source, label[0], id_column, text, person)
+    labels = Labels(source, label[0], id_column, text, person, classes=bounds.classes is not None)
     reader.check(labels, keep_order=keep_order)
     if len(randomizers) > 1:
         _check_several(reader.engine, key_file, message, dry_run=dry_run, keep_order=keep_order)

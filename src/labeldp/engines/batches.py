@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, duration_numbers, known_positions, no_class
+from labeldp.arrays import Floats, are_rates, duration_numbers, known_positions, no_class
 from labeldp.artifact.labels_file import code_dtype
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
@@ -63,7 +63,7 @@ def checked_labels(
         found = known_positions(given, classes)
         if (wrong := np.isnan(found)).any():
             shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(wrong)[:3])
-            are = f"{shown} (rows count from 1) {'is' if wrong.sum() == 1 else 'are'} {no_class(given[wrong], classes)}"
+            are = f"{shown} (rows count from 1) {'is' if wrong.sum() == 1 else 'are'} {no_class(rates=are_rates(given[wrong]), classes=classes)}"
             raise InvalidInput(f"{file}: the labels in {name!r} must be of {len(classes)} classes: {are}")
         return found
     kind = column.type

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import digamma
 
 from labeldp.artifact import Message
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
@@ -174,6 +175,26 @@ class Advice(Tabular):
             f"records help most.{team}"
         )
 
+    def log_loss(self, prediction: Prediction) -> float | None:
+        """Return the log loss that goes with a prediction, if labels are two classes: that of calibrated probabilities with the same R².
+
+        Parameters
+        ----------
+        prediction : Prediction
+            One of the predictions.
+
+        Returns
+        -------
+        float or None
+            None if labels are numbers. Probabilities are taken to follow a Beta distribution with the rate as its mean. On six data sets
+            the log loss of fitted models was 0 to 13 % larger than this at their R², and 0 to 4 % in five of them.
+        """
+        if self.models.domain is None or self.models.domain.classes is None:
+            return None
+        rate, r2 = self.prior.mean, min(max(prediction.r2, 1e-9), 1 - 1e-9)
+        size = 1 / r2 - 1
+        return float(sum(p * (digamma(size + 1) - digamma(p * size + 1)) for p in (rate, 1 - rate)))
+
     def _whose(self, best: Outlook) -> str:
         """Return the unit of an ε, if a person has several rows."""
         if self.persons is not None:
@@ -337,6 +358,10 @@ def advise(
     Someone who knows all other records and considers "more than 200" 50 % likely will consider it at most 73 % likely after reading the message, and at least 27 %.
     """
     frame = Domain.of(domain)
+    if frame.classes is not None and frame.count > 2:
+        raise InvalidInput(
+            "advice is for numbers and for two classes: give the class that matters most, and all others as the first one"
+        )
     if (records is None) == (persons is None):
         raise InvalidInput("give the number of records that a model will be trained on, or the number of persons")
     _check_number(records if persons is None else persons, "records" if persons is None else "persons")
@@ -370,7 +395,7 @@ def advise(
         outlooks=outlooks,
         not_private=models.not_private(count),
         mean_only=models.mean_only(),
-        statement=f"more than {middle:g}{unit}",
+        statement=f"more than {middle:g}{unit}" if frame.classes is None else frame.classes[-1],
         target=None if wanted is None else target_of(models, count, budgets, wanted),
         models=models,
         persons=persons,
@@ -461,6 +486,6 @@ def known_from_message(path: str | os.PathLike[str]) -> tuple[Domain, int, Prior
     if prior is None:
         raise InvalidInput(
             f"the mechanism of {path} was not designed for a prior, so the message does not contain one: give bounds and a shape instead "
-            "(--lower, --upper, --shape)"
+            "(--lower, --upper, --shape), or for classes their names and the rate (--classes, --rate)"
         )
     return domain or Domain(float(prior.values[0]), float(prior.values[-1])), message.records, prior

@@ -40,6 +40,8 @@ from labeldp.release.sums_draw import SumsBudget, noise_scale
 
 LEAST = 1e-4
 """Probabilities are moved to at least this, and at most one minus this: log loss has no other bound."""
+SUM_TO_ONE = 1e-3
+"""Probabilities of all classes add up to 1 within this, as 32-bit floats and rounded numbers do."""
 BINS = 10
 """The most bins of the probability of a class: its deciles."""
 SPREAD_SHARE, BINS_SHARE = Fraction(1, 10), Fraction(3, 10)
@@ -143,6 +145,22 @@ class ClassError(ReprMixin):
     def _facts(self) -> dict[str, str]:
         facts = {name: str(one) for name, one in self.figures.items()}
         return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
+
+
+def checked_rates(rates: Floats, place: str, advice: str) -> tuple[Floats, int]:
+    """Return probabilities of shape (models, records, classes) away from 0 and 1, and how many records had to be moved.
+
+    Raise `InvalidInput` if they are not probabilities; `place` and `advice` are words of the error.
+    """
+    off = (rates < 0) | (rates > 1)
+    if off.any() or (abs(rates.sum(axis=2) - 1) > SUM_TO_ONE).any():
+        raise InvalidInput(
+            f"the predictions {place} are not probabilities: they must lie from 0 to 1, and those of all classes must add up to 1. Nothing was "
+            f"charged: {advice}"
+        )
+    moved = int(np.count_nonzero(((rates < LEAST) | (rates > 1 - LEAST)).any(axis=2)))
+    inside = np.clip(rates, LEAST, 1 - LEAST)
+    return inside / inside.sum(axis=2, keepdims=True), moved
 
 
 def modelled(classes: int) -> list[int]:

@@ -1,20 +1,21 @@
 """The test error of a model from noisy sums of held-out labels, with the noise and the sampling in its intervals.
 
-`held_out_sums.py` has the mathematics. `score.py` releases the same figures to another party.
+`held_out_sums.py` has the mathematics, for classes `class_sums.py`. `score.py` releases the same figures to another party.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from labeldp.arrays import Floats, label_array, offending_rows
 from labeldp.budget import Epsilon, float_up
-from labeldp.domain import Domain
+from labeldp.domain import Domain, named_classes
 from labeldp.errors import InvalidInput
+from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
 from labeldp.evaluate.held_out_figures import HeldOutFigure
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.formatting import ReprMixin
@@ -93,6 +94,7 @@ class HeldOutError(ReprMixin):
         return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 
+@overload
 def held_out_error(
     model: Any,
     X: Any,
@@ -103,21 +105,50 @@ def held_out_error(
     persons: Any = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
-) -> HeldOutError:
-    """Estimate the test error of any fitted regressor from noisy sums of held-out labels.
+) -> HeldOutError: ...
+
+
+@overload
+def held_out_error(
+    model: Any,
+    X: Any,
+    y: Any,
+    epsilon: Epsilon,
+    domain: None = None,
+    *,
+    persons: Any = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> ClassError: ...
+
+
+def held_out_error(
+    model: Any,
+    X: Any,
+    y: Any,
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float] | None = None,
+    *,
+    persons: Any = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> HeldOutError | ClassError:
+    """Estimate the test error of any fitted regressor or classifier from noisy sums of held-out labels.
 
     Parameters
     ----------
-    model : regressor
-        Anything with `predict(X)`: a `LabelDPRegressor` by labels or by sums, or another model.
+    model : regressor or classifier
+        Anything with `predict(X)`: a `LabelDPRegressor` by labels or by sums, or another model. A classifier has
+        `predict_proba(X)` and `classes_`, which are public.
     X : table or array
         The features of records that the model was not trained on.
     y : array-like
         Their true labels, at least two.
     epsilon : float, str, Decimal or Fraction
         The total cost of all figures.
-    domain : Domain or (lower, upper)
-        The public bounds of the labels, never computed from them. Labels outside are moved to the nearer bound.
+    domain : Domain or (lower, upper), optional
+        The public bounds of the labels, never computed from them. Labels outside are moved to the nearer bound. A regressor needs
+        them; for a classifier, leave them out.
     persons : array-like, optional
         The person of each row, integers or text. ε is then for all labels of a person together: a person with k rows
         counts as one, each row with a weight of 1/k, and the figures are means over persons.
@@ -128,8 +159,8 @@ def held_out_error(
 
     Returns
     -------
-    HeldOutError
-        `mse`, `mse_of_mean`, `gain`, `r2`, `mae` and `bias`, each with a standard error and a 95 % interval for the
+    HeldOutError or ClassError
+        For a regressor `mse`, `mse_of_mean`, `gain`, `r2`, `mae` and `bias`; for a classifier `log_loss`, `gain`, `brier`, `auc`, `rate` and `calibration`. Each has a standard error and a 95 % interval for the
         population that the records were drawn from. With few records and a small ε, an estimate may lie outside of the
         possible range, because it is unbiased.
 
@@ -165,20 +196,28 @@ def held_out_error(
     >>> found = held_out_error(model, X[8000:], y[8000:], epsilon=1, domain=(0, 100))
     >>> bool(found.gain.lower > 0)  # the model is better than a constant
     True
+
+    A classifier:
+
+    >>> from labeldp import LabelDPClassifier
+    >>> bought = np.where(y > 60, "yes", "no")
+    >>> model = LabelDPClassifier(epsilon=1, classes=["no", "yes"]).fit(X[:8000], bought[:8000])
+    >>> bool(held_out_error(model, X[8000:], bought[8000:], epsilon=1).auc["yes"].lower > 0.8)
+    True
     """
-    predictions = _predictions(model, X)
-    bounds = Domain.of(domain)
-    labels = bounds.check(y)
-    if predictions.size != labels.size:
+    classifies = callable(getattr(model, "predict_proba", None))
+    if classifies == (domain is not None):
         raise InvalidInput(
-            f"one prediction for each label is needed: the model gave {predictions.size:,} for {labels.size:,} labels"
+            "the classes are those of the classifier: leave out domain"
+            if classifies
+            else "give domain, the public bounds of the labels, such as domain=(0, 400)"
         )
-    width = bounds.upper - bounds.lower
-    far = np.abs(predictions - (bounds.lower + bounds.upper) / 2) > FURTHEST * width
-    if far.any():
+    predictions = _rates(model, X) if classifies else _predictions(model, X)
+    bounds = named_classes(np.asarray(model.classes_)) if domain is None else Domain.of(domain)
+    labels = bounds.check(y)
+    if len(predictions) != labels.size:
         raise InvalidInput(
-            f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
-            "of the labels? If they are correct, clip them first"
+            f"one prediction for each label is needed: the model gave {len(predictions):,} for {labels.size:,} labels"
         )
     require_several(labels.size)
     unit = "record" if persons is None else "person"
@@ -186,6 +225,21 @@ def held_out_error(
     owners = None if persons is None else numbered_persons(persons, labels.size)
     together = np.zeros(labels.size, np.int64)
     Rows.of(together, owners)  # raises errors about persons before the charge
+    if bounds.classes is not None:
+        if predictions.shape[1] != bounds.count:
+            raise InvalidInput("predict_proba(X) must have a column for each of the classes_ of the model")
+        rates, _ = checked_rates(predictions[None], "of the model", "use a classifier of probabilities")
+        ClassSums.check(1, bounds.count, labels.size, budget.epsilon)
+        budget.charge(on_grid(bounds), labels.size)
+        counted = ClassSums.ask(budget, budget.epsilon, labels, rates, together, owners)
+        return counted.group(0).error(0, bounds.classes, budget.epsilon)
+    width = bounds.upper - bounds.lower
+    far = np.abs(predictions - (bounds.lower + bounds.upper) / 2) > FURTHEST * width
+    if far.any():
+        raise InvalidInput(
+            f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
+            "of the labels? If they are correct, clip them first"
+        )
     HeldOutSums.check(1, labels.size, budget.epsilon)
     y, f = ((one - bounds.lower) / width for one in (labels, predictions))
     budget.charge(on_grid(bounds), labels.size)
@@ -196,8 +250,13 @@ def held_out_error(
 def _predictions(model: Any, X: Any) -> Floats:
     if not callable(getattr(model, "predict", None)):
         raise InvalidInput(f"model must be a fitted regressor with predict(X), got {type(model).__name__}")
-    if callable(getattr(model, "predict_proba", None)):
-        raise InvalidInput(
-            "a classifier answers classes, and these figures are of numbers: write its probabilities to a file and use labeldp.score"
-        )
     return label_array(model.predict(X), "predictions")
+
+
+def _rates(model: Any, X: Any) -> Floats:
+    if not hasattr(model, "classes_"):
+        raise InvalidInput(f"model must be a fitted classifier with classes_, got {type(model).__name__}")
+    rates = np.asarray(model.predict_proba(X))
+    if rates.ndim != 2 or rates.dtype.kind != "f" or not np.isfinite(rates).all():
+        raise InvalidInput("predict_proba(X) must be numbers, with a row for each record and a column for each class")
+    return rates.astype(np.float64)

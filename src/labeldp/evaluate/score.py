@@ -29,7 +29,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import MatchedInput
 from labeldp.errors import InvalidInput, expect, expect_path
-from labeldp.evaluate.class_sums import LEAST, ClassError, ClassFigures, ClassSums, StoredClassSums
+from labeldp.evaluate.class_sums import ClassError, ClassFigures, ClassSums, StoredClassSums, checked_rates
 from labeldp.evaluate.groups import (
     SMALLEST_GROUP,
     Figures,
@@ -59,8 +59,6 @@ from labeldp.tables.files import Phase
 FORMAT, FORMAT_VERSION = "labeldp score", 1
 MOST_MODELS = 10
 """The most models in one score: they share ε."""
-SUM_TO_ONE = 1e-3
-"""Probabilities of all classes add up to 1 within this, as 32-bit floats and rounded numbers do."""
 MOST_OUTSIDE = 0.2
 """Predictions are refused if more than this share lies outside the bounds: their unit is probably another one."""
 
@@ -865,12 +863,4 @@ def _probabilities(values: Floats, models: dict[str, dict[int, int]], classes: i
             for places in models.values()
         ]
     )
-    off = (found < 0) | (found > 1)
-    if off.any() or (abs(found.sum(axis=2) - 1) > SUM_TO_ONE).any():
-        raise InvalidInput(
-            f"the predictions in {path} are not probabilities: they must lie from 0 to 1, and those of all classes must add up to 1. Nothing was "
-            "charged: give the columns of probabilities (--models, models=…)"
-        )
-    moved = int(np.count_nonzero(((found < LEAST) | (found > 1 - LEAST)).any(axis=2)))
-    inside = np.clip(found, LEAST, 1 - LEAST)
-    return inside / inside.sum(axis=2, keepdims=True), moved
+    return checked_rates(found, f"in {path}", "give the columns of probabilities (--models, models=…)")

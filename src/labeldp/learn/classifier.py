@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
-from labeldp.domain import MOST_CLASSES, Domain
+from labeldp.domain import MOST_CLASSES, Domain, named_classes
 from labeldp.errors import ClassesWarning, InvalidInput, described
 from labeldp.learn.estimator_checks import without_values
 from labeldp.learn.feature_tables import in_memory
@@ -118,7 +118,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
     @property
     def domain(self) -> Domain:
         """The positions of the classes that a fit has found."""
-        return _domain(self._found)
+        return named_classes(self._found)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row.
@@ -197,7 +197,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
     def _check_settings(self) -> None:
         exact_epsilon(self.epsilon)
         if self.classes is not None:
-            _domain(_named(self.classes))
+            named_classes(_named(self.classes))
         self._check_ledger()
 
     def _checked(self, X: Any, y: Any) -> NDArray[Any]:
@@ -214,7 +214,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
                 "LabelDPRegressor learns numbers"
             )
         named = _named(self.classes) if self.classes is not None else _occurring(flat)
-        domain = _domain(named)  # in the order of the user, for whom True may be the second
+        domain = named_classes(named)  # in the order of the user, for whom True may be the second
         places = domain.check(flat).astype(np.int64)
         domain.require_every_class(np.bincount(places, minlength=len(named)))
         self._found = np.sort(named)
@@ -334,8 +334,3 @@ def _occurring(labels: NDArray[Any]) -> NDArray[Any]:
         stacklevel=5,
     )
     return found
-
-
-def _domain(classes: NDArray[Any]) -> Domain:
-    """Return the domain of classes, whose names are written as numbers if they are: 1.0 is the class 1."""
-    return Domain.of_classes([str(int(each) if isinstance(each, float) else each) for each in classes.tolist()])

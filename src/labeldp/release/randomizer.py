@@ -276,7 +276,10 @@ class LabelRandomizer:
         ClippingWarning
             If more than 5 % of the labels lie outside the bounds.
         """
-        return self._domain.check(labels, self.out_of_range)
+        found = self._domain.check(labels, self.out_of_range)
+        if self._domain.classes is not None and found.size:
+            self._domain.require_every_class(np.bincount(found.astype(np.int64), minlength=self._domain.count))
+        return found
 
     def plan(self, records: int, sizes: NDArray[np.int64] | None = None, entries: int | None = None) -> Plan:
         """Plan a release of this number of records, before labels are read.

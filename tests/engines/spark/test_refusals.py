@@ -67,6 +67,37 @@ def test_many_labels_outside_are_told_to_the_labels_party(spark, place):
         place.release(frame)
 
 
+CLASSES = {
+    "one class": (["no"] * 21, ["no", "yes"], "all labels are of one class"),
+    "a class that does not occur": (
+        ["no", "yes", *["no"] * 19],
+        ["no", "yes", "maybe"],
+        "no label is of the class 'maybe'",
+    ),
+    "three instead of two": (
+        ["no", "yes", SECRET, *["no"] * 18],
+        ["no", "yes"],
+        "In 1 record they are missing or something",
+    ),
+    "probabilities": ([0.5, 0.77123, *[0.25] * 19], ["no", "yes"], "In 21 records they are numbers between 0 and 1"),
+    "missing": (["no", "yes", None, *["no"] * 18], ["no", "yes"], "label column 'y' is missing in 1 record"),
+}
+
+
+@pytest.mark.parametrize("case", CLASSES)
+def test_classes(spark, place, case):
+    labels, classes, said = CLASSES[case]
+    frame = spark.createDataFrame(pa.table({"id": IDS, "y": pa.array(labels)})).repartition(3)
+    with place.refused(said, SECRET, error=InvalidInput):
+        place.release(frame, domain=None, classes=classes, mechanism="auto")
+
+
+def test_bounds_and_classes_together(spark, place):
+    for given in ({"classes": ["no", "yes"]}, {"domain": None}):
+        with place.refused("give either domain", error=InvalidInput):
+            place.release(spark.createDataFrame(records()), **given)
+
+
 COLUMNS = {
     "text labels": ("y", pa.array([SECRET] * 21), "contains string, not numbers"),
     "booleans": ("y", pa.array([True] * 21), "booleans, which become 0 and 1, but the bounds are 0 to 10"),

@@ -139,6 +139,27 @@ def test_labels_and_settings(spark, tmp_path, options, kind):
     same(frame_of(spark, table, tmp_path), table, tmp_path, **options)
 
 
+CLASSES = {
+    "text": (["no", "yes"], pa.array(["no", "yes", "no"] * 20)),
+    "booleans": (["no", "yes"], pa.array([False, True, True] * 20)),
+    "numbers": (["3", "1", "2"], pa.array([1, 2, 3] * 20)),
+}
+
+
+@pytest.mark.parametrize(("names", "column"), CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize("person", [None, "who"])
+def test_classes(spark, tmp_path, names, column, person):
+    table = records().set_column(1, "y", column).append_column("who", pa.array(np.arange(60) // 4))
+    frame = frame_of(spark, table, tmp_path).repartition(3)
+    message = release(
+        frame, tmp_path, domain=None, classes=names, mechanism="auto", person=person, key_file=tmp_path / "key"
+    )
+    assert message.mechanism.domain == Domain.of_classes(names)
+    assert message.records == (60 if person is None else 15)
+    if person is None:
+        assert_same(message.to_arrow(), on_one_machine(message, tmp_path / "input.parquet", tmp_path / "key", tmp_path))
+
+
 def test_intervals(spark, tmp_path):
     table = records().set_column(1, "y", pa.array(range(0, 60 * 600_000_000, 600_000_000), pa.duration("us")))
     frame = spark.createDataFrame(table)

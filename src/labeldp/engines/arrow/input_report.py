@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, known_positions, no_class
+from labeldp.arrays import Floats, are_rates, known_positions, no_class
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource
 from labeldp.engines.batches import (
@@ -160,7 +160,11 @@ class _Report:
         if self.source.classes is not None:
             given = class_labels(chunk.labels)
             wrong = np.isnan(known_positions(given, self.source.classes))
-            what = no_class(given[wrong], self.source.classes).replace("{", "{{").replace("}", "}}")
+            what = (
+                no_class(rates=are_rates(given[wrong]), classes=self.source.classes)
+                .replace("{", "{{")
+                .replace("}", "}}")
+            )
             self._add(chunk, wrong, f"{{count}} with a label in {name} that is of no class: {{where}}. They are {what}")
             return
         if chunk.is_text:

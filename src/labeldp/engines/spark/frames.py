@@ -91,8 +91,9 @@ def read_text(
     person: str | None = None,
     *,
     several: bool,
+    classes: bool = False,
 ) -> tuple[DataFrame, str]:
-    """Return the columns, with labels as numbers and persons as integers if all are written as such, and the kind of the ids.
+    """Return the columns, with labels as numbers (`classes` as text) and persons as integers if all are written as such, and the kind of the ids.
 
     They are checked in one more pass over the file.
 
@@ -117,11 +118,12 @@ def read_text(
     rows = spark.read.options(**options).schema(schema).csv(place)
     id_text, label_text = quoted_column(ids), F.btrim(quoted_column(label), F.lit(" \t"))
     number = F.when(label_text.rlike(NUMBER), label_text.try_cast("double"))
+    found, unreadable = quoted_column(label) if classes else number, label_text.isNotNull() & number.isNull()
     owner = quoted_column(wanted[-1])
     kind, owner_kind = _checked(
-        rows, shown, label, ids, id_type, label_text.isNotNull() & number.isNull(), id_text, owner
+        rows, shown, label, ids, id_type, F.lit(False) if classes else unreadable, id_text, owner
     )
-    columns = [id_text.alias(ids), number.alias(label)]
+    columns = [id_text.alias(ids), found.alias(label)]
     if len(wanted) > 2:
         columns.append((owner.try_cast("bigint") if owner_kind == "int" else owner).alias(wanted[-1]))
     return rows.select(*columns), kind
@@ -196,6 +198,8 @@ def read_records(
     id_type: str | None,
     delimiter: str | None,
     person: str | None = None,
+    *,
+    classes: bool = False,
 ) -> tuple[DataFrame, str | None]:
     """Return the records at a path or URI, and the kind of their ids ("int" or "str") if their types do not determine it.
 
@@ -207,7 +211,9 @@ def read_records(
     with _readable(source):
         if suffix in TEXT_SUFFIXES:
             several = not _is_file(spark, path)  # a folder or a pattern
-            return read_text(spark, pattern, source, label, ids, id_type, delimiter, person, several=several)
+            return read_text(
+                spark, pattern, source, label, ids, id_type, delimiter, person, several=several, classes=classes
+            )
         if delimiter is not None:
             raise InvalidInput(f"--delimiter is for CSV and TSV files, and {source} is not one: leave it out")
         frame = spark.read.format(_format(spark, path, source, suffix)).load(pattern)

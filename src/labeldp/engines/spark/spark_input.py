@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
+from labeldp.arrays import no_class
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import (
     TEXT,
@@ -67,6 +68,12 @@ def refuse_faults(
         "not_integers": f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all "
         "ids as text",
     }
+    if domain.classes is not None:
+        for name in ("no_class", "rates"):
+            what = no_class(rates=name == "rates", classes=domain.classes)
+            sentences[name] = (
+                f"the labels in {label!r} must be of {domain.count} classes. In {found[name]} they are {what}"
+            )
     for name, sentence in sentences.items():
         if totals.get(name) and (name != "clipped" or out_of_range == "error"):
             raise InvalidInput(sentence)
@@ -91,6 +98,8 @@ class SparkInput:
         By default Spark writes next to the message.
     person_column : str, optional
         The name of the column of persons, if the unit of privacy is a person.
+    classes : tuple of str, optional
+        The names of classes, if labels are classes.
     """
 
     frame: DataFrame
@@ -101,6 +110,7 @@ class SparkInput:
     scratch: str | None = None
     allow_unencrypted: bool = False
     person_column: str | None = None
+    classes: tuple[str, ...] | None = None
     keeps_order: ClassVar[bool] = False
     least_row_bytes: ClassVar[int] = 1
     """A lower bound: ids may repeat their neighbours' bytes, and codes compress."""
@@ -125,19 +135,14 @@ class SparkInput:
             check_scratch(self.frame.sparkSession, self.scratch)
 
     def in_unit(self, domain: Domain) -> SparkInput:
-        if domain.classes is not None:
-            raise InvalidInput(
-                "Spark reads labels as numbers: release classes on one machine (--engine arrow), or give two classes as 0 and 1 with "
-                "Domain.integers(0, 1) (--integers 0:1)"
-            )
         ids, labels = (pa.array([], kind) for kind in self._arrow_types)
-        checked_labels(labels, self.label_column, 0, _HERE, domain.unit)
+        checked_labels(labels, self.label_column, 0, _HERE, domain.unit, domain.classes)
         check_boolean_bounds(str(labels.type), domain)
         checked_ids(ids, self.id_column, 0, _HERE, None)
         if self.person_column is not None:
             persons = pa.array([], arrow_type(self.frame, self.person_column, _HERE))
             checked_ids(persons, self.person_column, 0, _HERE, None, noun="person")
-        return replace(self, unit=domain.unit)
+        return replace(self, unit=domain.unit, classes=domain.classes)
 
     def with_ids_as(self, id_type: pa.DataType) -> SparkInput:
         if pa.types.is_uint64(id_type) and self.id_kind == "int":
@@ -150,7 +155,9 @@ class SparkInput:
     def readable_as(self, id_kind: str) -> bool:
         if id_kind == "str":
             return True
-        task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), fingerprint_subkeys(os.urandom(32)), None, None)
+        task = CheckTask(
+            replace(self.reader(), id_kind="int"), Domain(0, 1), fingerprint_subkeys(os.urandom(32)), None, None
+        )
         with nothing_charged():
             return not check_records(self.records, task, self._rows).totals["not_integers"]
 
@@ -263,7 +270,7 @@ class SparkInput:
 
     def reader(self, limits: Limits | None = None) -> RecordReader:
         """Return the reader of the records for workers."""
-        return RecordReader(self.id_kind, self.unit, limits)
+        return RecordReader(self.id_kind, self.unit, limits, self.classes)
 
     def _check(
         self,

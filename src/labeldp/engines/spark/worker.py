@@ -19,9 +19,9 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, are_rates, known_positions
 from labeldp.domain import Domain
-from labeldp.engines.batches import TEXT, label_numbers, not_text, outside, written_as_integers
+from labeldp.engines.batches import TEXT, class_labels, label_numbers, not_text, outside, written_as_integers
 from labeldp.priors import histogram
 from labeldp.sampling.ids import digest_ids, text_buffers
 from labeldp.sampling.multiset import MultisetHash
@@ -67,6 +67,8 @@ class Faults(NamedTuple):
     not_integers: int = 0
     not_text: int = 0
     missing_persons: int = 0
+    no_class: int = 0
+    rates: int = 0
 
     def __bool__(self) -> bool:
         return any(self)
@@ -91,11 +93,14 @@ class RecordReader:
         The unit of labels that are durations.
     limits : Limits or None
         Selects records of each person; the others are not returned.
+    classes : tuple of str or None
+        The names of classes, if labels are classes.
     """
 
     id_kind: str
     unit: str | None
     limits: Chooser | None = None
+    classes: tuple[str, ...] | None = None
 
     def read(self, batch: pa.RecordBatch) -> tuple[pa.Array, Floats, Faults]:
         """Return the ids as int64 or `TEXT`, the labels as float64, and the errors. If there are errors, both are empty."""
@@ -104,14 +109,24 @@ class RecordReader:
         faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count, missing_persons=unknown)
         if not faults:
             typed, found = self._ids(ids)
-            numbers = label_numbers(labels, self.unit, "the labels")
-            faults = found._replace(not_finite=int(np.count_nonzero(~np.isfinite(numbers))))
+            numbers, wrong = self._numbers(labels)
+            faults = found._replace(**wrong)
         if faults:
             return pa.array([], pa.int64()), np.empty(0), faults
         if self.limits is not None:
             chosen = self.limits.mask(typed, persons[0].cast(TEXT if self._is_text(persons[0]) else pa.int64()))
             return typed.filter(pa.array(chosen)), numbers[chosen], faults
         return typed, numbers, faults
+
+    def _numbers(self, labels: pa.Array) -> tuple[Floats, dict[str, int]]:
+        """Return the labels as numbers, and the number of labels that are not finite or of no class, by reason."""
+        if self.classes is None:
+            numbers = label_numbers(labels, self.unit, "the labels")
+            return numbers, {"not_finite": int(np.count_nonzero(~np.isfinite(numbers)))}
+        given = class_labels(labels)
+        numbers = known_positions(given, self.classes)
+        wrong = np.isnan(numbers)
+        return numbers, {"rates" if are_rates(given[wrong]) else "no_class": int(wrong.sum())}
 
     def typed_ids(self, ids: pa.Array) -> pa.Array:
         """Return valid ids as int64 or `TEXT`."""

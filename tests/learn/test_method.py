@@ -178,6 +178,7 @@ def test_the_method_follows_epsilon_records_and_columns():
     assert choose_method(50_000, 0.5, 20, domain).name == "sums"
     assert choose_method(50_000, 0.5, 1000, domain).name == "labels"
     assert choose_method(50_000, 4, 20, domain).name == "both"
+    assert choose_method(300, 1, 20, domain).name == "labels"  # measured: 8,700 with labels, 10,600 with sums
     assert choose_method(1000, 0.5, 20, domain).name == "sums"  # measured: 8,600 with labels, 5,300 with sums
 
 

@@ -84,8 +84,9 @@ def choose_method(
 ) -> Method:
     """Return the method of the smaller expected error for a mean model without an estimator of the user's own.
 
-    Labels are randomized one by one where they are worth enough, after sums have shown what features explain. Two classes have
-    their own rule (`labels_pay`).
+    Where labels are worth enough, they are randomized one by one, after sums. Elsewhere the prediction of `labeldp.advise` for bounds
+    alone decides between sums and labels: labels are uniform, and features explain half of their variance. Two classes have their own
+    rule (`labels_pay`).
 
     Parameters
     ----------
@@ -112,13 +113,17 @@ def choose_method(
         return Method(
             "sums", "labels are too noisy at this epsilon and number of records, for any rate of the second class"
         )
-    size, worth, of = records, labels_worth(records, epsilon), "records"
+    models = ModelErrors(None, domain=domain)
+    total, entries, size, of = exact_epsilon(epsilon), 1, records, "records"
     if sizes is not None:
-        entries, chosen = entries_per_person(sizes, exact_epsilon(epsilon), ModelErrors(None, domain=domain))
-        size, worth, of = int(sizes.sum()), labels_worth(chosen, epsilon / entries), "persons"
-    if worth > ENOUGH_FOR_LABELS:
+        (entries, records), size, of = entries_per_person(sizes, total, models), int(sizes.sum()), "persons"
+    if labels_worth(records, epsilon / entries) > ENOUGH_FOR_LABELS:
         return Method("both", f"{size:,} {of} at epsilon = {epsilon:g} are enough for labels, after sums")
-    return Method("sums", f"{size:,} {of} at epsilon = {epsilon:g} are too few for labels")
+    sums, labels = models.sums(total, size), models.labels(total / entries, records)
+    return Method(
+        "sums" if sums.mse <= labels.mse else "labels",
+        f"for {size:,} {of} at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
+    )
 
 
 def labels_worth(records: int, epsilon: float) -> float:

@@ -759,7 +759,7 @@ class BothFit:
             model.estimator_ = fitted.fit(self.features, recipe.targets(private.codes))
         what = "residuals" if residuals else "labels"
         model.method_ = Method(
-            "both", f"{model.method_.why}; sums explain about {explained:.0%}, so {what} were randomized"
+            "both", f"{model.method_.why}; sums explain about {100 * explained:.0f} %, so {what} were randomized"
         )
 
     def _randomized(self, predictions: Floats | None) -> PrivateLabels:

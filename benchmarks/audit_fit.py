@@ -33,7 +33,7 @@ from labeldp.budget import exact_epsilon
 from labeldp.learn.regressor import BothFit, Unit
 from labeldp.learn.sums import sums_learner as learner
 from labeldp.learn.sums.questions import Plan
-from labeldp.learn.sums_then_labels import epsilon_for_sums
+from labeldp.learn.sums_then_labels import epsilon_for_sums, plan_for_residuals
 from labeldp.release import sums_draw
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling import integer_noise
@@ -116,8 +116,8 @@ def count(label: int, fits: int, planted: float, both: bool) -> np.ndarray:
 
 def residuals_tell(queries: SumQueries, label: int) -> bool:
     """Whether both randomized residuals lie on the side of (0, 0)."""
-    sums, randomizer = SimpleNamespace(queries=queries), LabelRandomizer(queries.reserved, BOUNDS)
-    fit = BothFit(sums, randomizer, None, np.full(2, float(label)), Unit())
+    plans = LabelRandomizer(queries.reserved, BOUNDS).plan(2), plan_for_residuals(1.0, queries.reserved, 2)
+    fit = BothFit(SimpleNamespace(queries=queries), *plans, None, np.full(2, float(label)), Unit())
     private = fit._randomized(np.full(2, 0.5))  # noqa: SLF001
     return bool((private.mechanism.outputs[private.codes] < 0).all())
 

@@ -7,9 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labeldp import InsufficientBudget, InvalidInput, LabelDPClassifier, LabelDPRegressor, Ledger, Prior, SavedModel
+from labeldp import (
+    Domain,
+    InsufficientBudget,
+    InvalidInput,
+    LabelDPClassifier,
+    LabelDPRegressor,
+    Ledger,
+    Prior,
+    SavedModel,
+)
 from labeldp.learn.stack import RULE, Stack
-from labeldp.learn.sums_then_labels import SumsThenLabels, clipped_cells, design_for_residuals, epsilon_for_sums
+from labeldp.learn.sums_then_labels import (
+    SumsThenLabels,
+    clipped_cells,
+    design_for_residuals,
+    epsilon_for_sums,
+    plan_for_residuals,
+)
 
 ROWS = 3000
 GENERATOR = np.random.default_rng(28)
@@ -92,17 +107,19 @@ def test_nothing_is_drawn_if_the_budget_does_not_suffice(tmp_path):
 @pytest.mark.usefixtures("small")
 def test_a_failed_training_keeps_what_was_released():
     model = LabelDPRegressor(epsilon=4, domain=(0, 400), method="both")
-    with mock.patch.object(Stack, "fit", side_effect=ValueError("no")), pytest.raises(ValueError, match="no"):
+    with mock.patch.object(Stack, "fit", side_effect=ValueError("no")), pytest.raises(ValueError, match="no") as error:
         model.fit(X, EXPLAINED)
+    assert "minus first_.predict" in error.value.__notes__[-1]
     assert not hasattr(model, "estimator_")
-    assert len(model.private_labels_.values()) == ROWS
+    labels = model.private_labels_.values() + model.first_.predict(X)
+    assert np.corrcoef(labels, EXPLAINED)[0, 1] > 0.8
     assert model.sums_.answers
     assert model.epsilon_spent_ == 4
 
 
 def test_the_histogram_and_the_mechanism_of_residuals_cost_epsilon_together():
     residuals = GENERATOR.normal(0, 5, 500)
-    narrow, mechanism = design_for_residuals(residuals, Fraction(3), 400.0)
+    narrow, mechanism = design_for_residuals(residuals, plan_for_residuals(400.0, Fraction(3), 500))
     assert -40 < narrow.lower < 0 < narrow.upper < 40
     assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == 3
     assert mechanism.proof().holds
@@ -112,6 +129,34 @@ def test_the_histogram_and_the_mechanism_of_residuals_cost_epsilon_together():
 def test_a_clip_has_at_least_two_cells(masses):
     first, last = clipped_cells(Prior(np.arange(5.0), masses), 0.4)
     assert 0 <= first < last <= 4
+
+
+@pytest.mark.usefixtures("small")
+def test_an_interrupt_between_sums_and_labels_says_that_epsilon_is_spent():
+    model = LabelDPRegressor(epsilon=4, domain=(0, 400), method="both")
+    stop = mock.patch("labeldp.learn.regressor.design_for_residuals", side_effect=KeyboardInterrupt)
+    with stop, pytest.raises(KeyboardInterrupt) as error:
+        model.fit(X, EXPLAINED)
+    assert "ε is spent" in error.value.__notes__[0]
+    assert model.epsilon_spent_ == 4
+
+
+def test_a_grid_that_labels_cannot_have_is_refused_before_the_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 5)
+    domain = Domain.integers(0, 20_000_000)
+    model = LabelDPRegressor(epsilon=4, domain=domain, method="both", ledger=ledger, dataset="sales")
+    with pytest.raises(InvalidInput):
+        model.fit(X, np.rint(EXPLAINED))
+    assert ledger.remaining("sales") == 5
+
+
+@pytest.mark.usefixtures("small")
+def test_several_columns_count_a_fit_that_was_stopped_after_the_charge():
+    model = LabelDPRegressor(epsilon=4, domain=(0, 400), method="both")
+    with mock.patch.object(Stack, "fit", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.column_stack([EXPLAINED, HIDDEN]))
+    assert model.epsilon_spent_ == 4
 
 
 @pytest.mark.usefixtures("small")

@@ -45,7 +45,14 @@ from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.learn.sums.sums_learner import SumsLearner
-from labeldp.learn.sums_then_labels import MUCH, SumsThenLabels, design_for_residuals, epsilon_for_sums, explained_by
+from labeldp.learn.sums_then_labels import (
+    MUCH,
+    SumsThenLabels,
+    design_for_residuals,
+    epsilon_for_sums,
+    explained_by,
+    plan_for_residuals,
+)
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
@@ -60,6 +67,7 @@ from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
 if TYPE_CHECKING:
     from labeldp.priors import Prior
 
+SUMS_ARE_KEPT = "ε is spent. What was released until then is in sums_ of this estimator."
 NEGLIGIBLE_NOISE = 30
 """From this ε on, a label changes with a probability below 1e-12 for each output, so that two fits hardly differ."""
 
@@ -135,9 +143,15 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         method = self._chosen(len(labels), X, parameters, people)
         return method, self._strategy(method, randomizer, X, labels, parameters, people)
 
-    def _learn(self, method: Method, fitting: Any) -> None:
-        """Release and train."""
-        private = fitting.release(self._count)
+    def _learn(self, method: Method, fitting: Any, count: Callable[[Fraction], None] | None = None) -> None:
+        """Release and train. `count` counts the cost of the release too, before anything is drawn."""
+
+        def counted(spent: Fraction) -> None:
+            self._count(spent)
+            if count is not None:
+                count(spent)
+
+        private = fitting.release(counted)
         self._drop_release()
         self.method_ = method
         fitting.train(self, private)
@@ -145,7 +159,7 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
 
     def _drop_release(self) -> None:
         """Drop what an earlier fit released: the object and its pickle hold what comes from one fit."""
-        for name in ("estimator_", "estimators_", "method_", "mechanism_", "sums_", "private_labels_"):
+        for name in ("estimator_", "estimators_", "method_", "mechanism_", "sums_", "private_labels_", "first_"):
             self.__dict__.pop(name, None)
 
     def _strategy(
@@ -407,7 +421,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         The total cost of all fits of this object, rounded up, including fits that failed after the charge.
     private_labels_ : PrivateLabels
         Set only if training failed: the labels that were released for it, to train on again. There is no `estimator_` then. The
-        next fit that releases labels drops them.
+        next fit that releases labels drops them. If `first_` is set too, they are labels minus `first_.predict(X)`.
 
     Notes
     -----
@@ -540,9 +554,8 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         self._drop_release()
         self.estimators_ = models
         for number, (model, fitting) in enumerate(zip(models, prepared, strict=True)):
-            model._learn(*fitting)  # noqa: SLF001 - the first one charges ε, which covers the others
-            if number == 0:
-                self._count(model._spent)  # noqa: SLF001
+            # The first one charges ε, which covers the others.
+            model._learn(*fitting, None if number else self._count)  # noqa: SLF001
         return self
 
     def _of_columns(self, columns: int) -> list[LabelDPRegressor]:
@@ -705,10 +718,8 @@ class SumsFit:
 
     def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
         try:
-            model.estimator_ = self.learner.learn(self.queries, found)
-        except BaseException as error:  # also an interrupt: keep what was released
-            error.add_note("ε is spent. What was released until then is in sums_ of this estimator.")
-            raise
+            with noting(SUMS_ARE_KEPT):
+                model.estimator_ = self.learner.learn(self.queries, found)
         finally:
             model.sums_ = self.queries.released
 
@@ -718,7 +729,8 @@ class BothFit:
     """A model from noisy sums of the labels, then one from labels, or labels minus its predictions, that are randomized one by one."""
 
     sums: SumsFit
-    randomizer: LabelRandomizer
+    plan: Plan
+    plan_of_residuals: Plan
     features: Any
     labels: Floats
     unit: Unit
@@ -736,10 +748,13 @@ class BothFit:
         size = len(labels) if people is None else int(people.sizes.sum())
         later = epsilon - epsilon_for_sums(epsilon, size)
         sums = SumsFit.prepare(model, X, labels, people, later)
-        values = randomizer.checked(labels)
+        values = replace(randomizer, out_of_range="clip-all").checked(labels)  # the sums have checked what is allowed
         if unit.rows is not None:
             X, values = _safe_indexing(X, unit.rows), values[unit.rows]
-        return cls(sums, replace(randomizer, epsilon=later / unit.entries), X, values, unit)
+        each, domain = later / unit.entries, sums.queries.domain
+        plan = replace(randomizer, epsilon=each).plan(values.size)
+        plan.warn(stacklevel=3)
+        return cls(sums, plan, plan_for_residuals(domain.upper - domain.lower, each, values.size), X, values, unit)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Everything is drawn while the model is trained, because later steps depend on earlier ones."""
@@ -747,16 +762,24 @@ class BothFit:
 
     def train(self, model: LabelPrivateEstimator, _: None) -> None:
         self.sums.train(model, None)
-        first = model.__dict__.pop("estimator_")
-        predictions = first.predict(self.features)
-        explained = explained_by(first, predictions)
-        residuals = explained >= MUCH
-        private = self._randomized(predictions if residuals else None)
+        with noting(SUMS_ARE_KEPT):
+            first = model.__dict__.pop("estimator_")
+            predictions = first.predict(self.features)
+            explained = explained_by(first, predictions)
+            residuals = explained >= MUCH
+            private = self._randomized(predictions if residuals else None)
         model.mechanism_ = private.mechanism
-        recipe = Recipe.of(private.mechanism, "squared")
-        fitted = SumsThenLabels(first, residuals=residuals, share=recipe.share)
-        with keeping(model, private):
-            model.estimator_ = fitted.fit(self.features, recipe.targets(private.codes))
+        try:
+            with keeping(model, private):
+                recipe = Recipe.of(private.mechanism, "squared")
+                fitted = SumsThenLabels(first, residuals=residuals, share=recipe.share)
+                fitted.fit(self.features, recipe.targets(private.codes))
+        except BaseException as error:
+            if residuals:
+                model.first_ = first
+                error.add_note("These are not labels, but labels minus first_.predict(X).")
+            raise
+        model.estimator_ = fitted
         what = "residuals" if residuals else "labels"
         model.method_ = Method(
             "both", f"{model.method_.why}; sums explain about {100 * explained:.0f} %, so {what} were randomized"
@@ -766,11 +789,10 @@ class BothFit:
         """Spend the rest of ε on the labels, or on labels minus predictions."""
         values = self.labels
         if predictions is None:
-            mechanism = self.randomizer.plan(values.size).fit(values)
+            mechanism = self.plan.fit(values)
         else:
-            width = self.sums.queries.domain.upper - self.sums.queries.domain.lower
             values = values - predictions
-            narrow, mechanism = design_for_residuals(values, exact_epsilon(self.randomizer.epsilon), width)
+            narrow, mechanism = design_for_residuals(values, self.plan_of_residuals)
             values = np.clip(values, narrow.lower, narrow.upper)
         return PrivateLabels(mechanism.codes(values), mechanism, self.unit.rows, self.unit.entries)
 
@@ -862,18 +884,28 @@ class LabelsFit:
 
 
 @contextmanager
-def keeping(model: LabelPrivateEstimator, private: PrivateLabels) -> Iterator[None]:
-    """Keep the released labels if training on them fails or is interrupted."""
+def noting(note: str) -> Iterator[None]:
+    """Add a note to any error, also to an interrupt."""
     try:
         yield
     except BaseException as error:
-        model.private_labels_ = private
-        error.add_note(
-            "ε is spent, but the released labels are kept: train on private_labels_.values() of this estimator, at no "
-            "further cost"
-            + ("." if private.rows is None else ", and on the rows private_labels_.rows of the features.")
-        )
+        error.add_note(note)
         raise
+
+
+@contextmanager
+def keeping(model: LabelPrivateEstimator, private: PrivateLabels) -> Iterator[None]:
+    """Keep the released labels if training on them fails or is interrupted."""
+    rows = "." if private.rows is None else ", and on the rows private_labels_.rows of the features."
+    with noting(
+        "ε is spent, but the released labels are kept: train on private_labels_.values() of this estimator, at no "
+        f"further cost{rows}"
+    ):
+        try:
+            yield
+        except BaseException:
+            model.private_labels_ = private
+            raise
 
 
 def _encoded(X: Any, parameters: dict[str, Any]) -> Any:

@@ -26,7 +26,7 @@ from labeldp.learn.stack import Member
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.priors import Prior, histogram
-from labeldp.release.randomizer import LabelRandomizer
+from labeldp.release.randomizer import LabelRandomizer, Plan
 
 SUMS_SHARE = Fraction(1, 5)
 """The largest share of ε for the sums."""
@@ -52,16 +52,21 @@ def explained_by(model: SumsModel, predictions: Floats) -> float:
     return min(1.0, float(predictions.var()) / (model.range.variance * model.range.factor**2))
 
 
-def design_for_residuals(residuals: Floats, epsilon: Fraction, width: float) -> tuple[Domain, FiniteMechanism]:
-    """Draw a private histogram of residuals, of labels whose bounds are `width` apart. Return the range that it shows and a mechanism for it.
-
-    Privacy: the histogram and the mechanism together cost ε for each residual: the histogram now, the mechanism when it randomizes. Given
-    public predictions, a residual depends on one label only.
-    """
+def plan_for_residuals(width: float, epsilon: Fraction, size: int) -> Plan:
+    """Plan a release of the residuals of labels whose bounds are `width` apart."""
     randomizer = LabelRandomizer(epsilon, Domain(-width, width))
-    plan = randomizer.plan(residuals.size)
+    plan = randomizer.plan(size)
     if plan.grid.count < CELLS:
-        plan = replace(randomizer, domain=Domain(-width, width, CELLS)).plan(residuals.size)
+        plan = replace(randomizer, domain=Domain(-width, width, CELLS)).plan(size)
+    return plan
+
+
+def design_for_residuals(residuals: Floats, plan: Plan) -> tuple[Domain, FiniteMechanism]:
+    """Draw a private histogram of residuals. Return the range that it shows and a mechanism for it.
+
+    Privacy: the histogram and the mechanism together cost the plan's ε for each residual: the histogram now, the mechanism when it
+    randomizes. Given public predictions, a residual depends on one label only.
+    """
     assert plan.split is not None, "auto draws a prior"
     prior = plan.draw_prior(histogram(residuals, plan.grid), plan.split)
     worth = labels_worth(residuals.size, float(plan.epsilon_labels))

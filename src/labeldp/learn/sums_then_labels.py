@@ -1,7 +1,7 @@
 """Noisy sums first, then noisy labels: a label minus what sums predict lies in a narrower range, and needs less noise.
 
 1. A part of ε goes to noisy sums, and a model of them predicts each label (`labeldp.learn.sums`).
-2. If they explain much, a private histogram shows the range of the residuals, labels minus predictions. Otherwise labels stay as they are.
+2. If they explain much, a private histogram shows the range of the residuals, labels minus predictions. Otherwise labels are used.
 3. The rest of ε randomizes each residual or label. A stack learns these from the features and the predictions.
 
 Sums find broad effects even at a small ε. Randomized labels then show what effects of columns and of pairs cannot express.

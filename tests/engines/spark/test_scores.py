@@ -98,7 +98,7 @@ def faulty(frame, change):
         (lambda frame: frame.union(frame.limit(40)), {}, "same id"),
         (lambda frame: frame.where("order < 100"), {}, "no label"),
         (lambda frame: frame, {"out_of_range": "error"}, "must lie from 0 to 400"),
-        (lambda frame: frame, {"domain": Domain.of_classes(["no", "yes"])}, "Spark reads labels as numbers"),
+        (lambda frame: frame, {"domain": Domain.of_classes(["no", "yes"])}, "does not score classes yet"),
         (lambda frame: frame, {"domain": (0, 30)}, "outside"),
         (lambda frame: frame, {"by": "first"}, "no group of 'first'|groups"),
         (lambda frame: frame, {"models": ["third"]}, "third"),

@@ -104,6 +104,8 @@ class SparkLabels:
         return self.source.id_kind
 
     def in_unit(self, domain: Domain) -> SparkLabels:
+        if domain.classes is not None:
+            raise InvalidInput("Spark does not score classes yet: score them on one machine (--engine arrow)")
         return replace(self, source=self.source.in_unit(domain))
 
     def match(self, ids: pa.Array, domain: Domain, out_of_range: OutOfRange) -> Matched:

@@ -209,7 +209,7 @@ def test_switching_the_loss_switches_the_design(page):
     page.open("Reported values", "different values")
     page.choose("Loss", "absolute")
     made = designed(replace(FIRST, loss="absolute"))
-    page.wait_for("What follows is designed for absolute loss")
+    page.wait_for("Everything below is designed for absolute loss")
     page.wait_for(f"reports {made.mechanism.outputs.size:,} different values")
     page.wait_for(f"its expected absolute loss is {plain(made.expected_loss)}")
 

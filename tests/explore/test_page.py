@@ -66,7 +66,7 @@ def test_every_section_is_shown_and_a_second_click_keeps_it():
     for name, word in {
         "Reported values": "different values",
         "One label": "A label of 78 is reported as",
-        "All labels": "Each column belongs to true labels",
+        "All labels": "Each column is a true label",
         "Compare": "choose by the error of a model",
         "Private histogram": "Simulated: 50,000 invented labels",
         "Command and files": "On the command line",

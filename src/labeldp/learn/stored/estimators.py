@@ -215,16 +215,9 @@ def _check_encoded(model: Any) -> None:
     if not hasattr(model, "model_"):
         return
     columns = len(model.encoder_.numeric) + len(model.encoder_.categorical)
-    if model.n_features_in_ != columns or model.model_.n_features_in_ != columns:
+    predictions = isinstance(model, SumsThenLabels)  # which are one more column
+    if model.n_features_in_ != columns or model.model_.n_features_in_ != columns + predictions:
         raise InvalidInput("the trees do not fit the columns")
-
-
-def _check_both(model: Any) -> None:
-    if not hasattr(model, "model_"):
-        return
-    columns = len(model.encoder_.numeric) + len(model.encoder_.categorical)
-    if model.n_features_in_ != columns or model.model_.n_features_in_ != columns + 1:
-        raise InvalidInput("the stack does not fit the columns")
 
 
 def _check_private(model: Any) -> None:
@@ -374,7 +367,7 @@ add(
     estimator(
         SumsThenLabels,
         {"first": (SumsModel,), "residuals": (bool,), "encoder_": (ColumnEncoder,), "model_": (Stack,)},
-        _check_both,
+        _check_encoded,
         fitted=INPUT,
     ),
     estimator(

@@ -42,6 +42,7 @@ from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
 from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
 from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss
@@ -249,8 +250,10 @@ def _check_classifier(model: Any) -> None:
         return
     if model.classes_.ndim != 1:
         raise InvalidInput("the classes are damaged")
-    mechanism = getattr(model.estimator_, "mechanism", None)
-    if model.classes_.size != (2 if mechanism is None else mechanism.outputs.size):
+    fitted, classes = model.estimator_, 2
+    if not isinstance(fitted, SumsModel):
+        classes = len(fitted.classes) if isinstance(fitted, ClassesModel) else fitted.mechanism.outputs.size
+    if model.classes_.size != classes:
         raise InvalidInput("the classes do not fit the model")
 
 
@@ -393,7 +396,7 @@ add(
             "method_": (Method,),
             "mechanism_": (FiniteMechanism,),
             "sums_": (PrivateSums,),
-            "estimator_": (ClassRates, SumsModel),
+            "estimator_": (ClassRates, SumsModel, ClassesModel),
             "classes_": ARRAY,
             "_spent": (Fraction,),
             "_fits": (dict,),

@@ -112,7 +112,7 @@ def _use_one_thread() -> None:
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None, int | None]:
     """The prior; the label range and the training records of a named dataset's experiment, None for a file."""
-    from labeldp.paper.calibrated import CALIBRATED
+    from labeldp.paper.published import CALIBRATED
     from labeldp.priors.prior import Prior
 
     if path is not None and dataset is None:
@@ -226,8 +226,8 @@ def explore(
       labeldp explore --prior prior.csv --no-browser --port 8600
       labeldp explore --message message
     """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.explore.files import read_path
     from labeldp.explore.server import ADDRESS, free_port, require_streamlit, serve
-    from labeldp.explore.uploads import read_path
 
     require_streamlit()
     if prior is not None and message is not None:

@@ -91,7 +91,7 @@ def sample_data(
 
     Example: labeldp sample-data /tmp/trial
     """
-    from labeldp.paper.data.criteo_generated import write_sample_data
+    from labeldp.paper.data.criteo import write_sample_data
 
     sales, clicks = write_sample_data(folder, rows)
     line("labels", f"{sales}  ({rows:,} rows: order, amount)")
@@ -193,7 +193,7 @@ def _epsilons(texts: Sequence[str]) -> tuple[float, ...]:
 
 
 def _show(work: Reproduction) -> None:
-    from labeldp.paper.experiments import results
+    from labeldp.paper.experiments.reproduction import grid, side_by_side
 
     out.print(work.data_in_words, soft_wrap=True, markup=False)
     for column, figures, beside, what in (
@@ -203,15 +203,15 @@ def _show(work: Reproduction) -> None:
         if not figures:
             continue
         if work.task.published:
-            head, rows = results.side_by_side(column, figures, work.task.published, beside)
+            head, rows = side_by_side(column, figures, work.task.published, beside)
             named = "published, ours and the stand-in's" if beside else "published and ours"
             print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
         relative = column == "test" and work.task.loss == "poisson"
-        head, rows, best = results.grid(figures, work.task.methods)
+        head, rows, best = grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
         print_table(f"{title}, lowest in bold", head, rows, bold=best)
         if beside:
-            head, rows, best = results.grid(beside, work.task.methods)
+            head, rows, best = grid(beside, work.task.methods)
             print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, bold=best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "

@@ -421,4 +421,4 @@ add(
     StoredType("Generator", np.random.Generator, _generator_state, _generator),
 )
 # The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
-add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_file"))
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_regressor"))

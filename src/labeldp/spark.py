@@ -477,7 +477,7 @@ def score(
     """
     labels = _input(frame, label, id, id_type, None, allow_unencrypted=allow_unencrypted)
     from labeldp.engines.spark.jobs import without_spark_texts
-    from labeldp.engines.spark.spark_labels import SparkLabels
+    from labeldp.engines.spark.spark_sums import SparkLabels
 
     with without_spark_texts():
         return score_labels(

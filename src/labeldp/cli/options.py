@@ -417,7 +417,7 @@ class EngineOptions:
             yield labels.file()
             return
         with self._on_spark(labels, phase) as found:
-            from labeldp.engines.spark.spark_labels import SparkLabels
+            from labeldp.engines.spark.spark_sums import SparkLabels
 
             yield SparkLabels(found)
 

@@ -16,8 +16,8 @@ from labeldp.artifact.staging import publish
 from labeldp.engines.batches import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.learn.feature_tables import closest
+from labeldp.learn.joined_features import FeatureWarning
 from labeldp.learn.saved import SavedModel, check_new, columns_by_number, columns_taken, of_labeldp, trained_columns
-from labeldp.learn.suspects import FeatureWarning
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
 

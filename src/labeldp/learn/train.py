@@ -30,13 +30,12 @@ from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
 from labeldp.learn.feature_tables import FeatureTable
-from labeldp.learn.joined_features import joined_features, read_features
+from labeldp.learn.joined_features import joined_features, read_features, warn_of_lost_records, warn_of_suspects
 from labeldp.learn.learners import Learner, LearnerRequest, learners
 from labeldp.learn.saved import SavedModel
 from labeldp.learn.sums.cells_plan import model_from_answer
 from labeldp.learn.sums.cells_to_send import read_plan
 from labeldp.learn.sums.sums_model import SumsModel
-from labeldp.learn.suspects import warn_of_lost_records, warn_of_suspects
 from labeldp.learn.verdict import Line, report_lines
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels

@@ -40,8 +40,15 @@ from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_f
 from labeldp.learn.regressor import LabelDPRegressor
 from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
-from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
-from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.learn.stored.codec import (
+    MOST_CATEGORIES,
+    NotStorable,
+    State,
+    StoredType,
+    add,
+    add_on_demand,
+    check_boosting,
+)
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss

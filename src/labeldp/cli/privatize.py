@@ -407,13 +407,10 @@ def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
     """The outcome for `--json`."""
     mechanism = outcome.mechanism
     spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
+    counted = ("records", "already_held", "message_records", "left_out", "unit")
     return {
         "message": str(outcome.message),
-        "records": outcome.records,
-        "already_held": outcome.already_held,
-        "message_records": outcome.message_records,
-        "left_out": outcome.left_out,
-        "unit": outcome.unit,
+        **{name: getattr(outcome, name) for name in counted},
         "labels_per_unit": outcome.entries,
         "resumed": outcome.resumed,
         "epsilon": outcome.entries * (mechanism.epsilon_exact + spent),

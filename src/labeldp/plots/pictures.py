@@ -151,14 +151,10 @@ def intervals(
     places = np.arange(len(names))[::-1]
     axes.hlines(places, lower, upper, colors=CURVES[1], lw=3, alpha=0.55)
     axes.plot(values, places, ls="", marker="o", ms=5, color=CURVES[1])
-    axes.set_yticks(places, names)
     axes.set_xlabel(xlabel)
     axes.set_ylim(-0.6, len(names) - 0.4)
     heading(axes, title)
-    tidy(axes)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    return axes
+    return _named_rows(axes, names)
 
 
 def error_parts(
@@ -205,15 +201,12 @@ def error_parts(
         text: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "color": INK}
         figure = f"{total:,.4g}" if total < 1000 else f"{total:,.0f}"
         axes.annotate(figure, (total, place), xytext=(4, 0), **text)
-    axes.set_yticks(places, names)
     most = max(sum(parts) for parts in zip(floor, bias, noise, strict=True))
     axes.set(xlabel=xlabel, xlim=(0, 1.16 * most))
     heading(axes, title)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    tidy(axes)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    _named_rows(axes, names)
     if legend:
         swatches = [
             Patch(color=FLOOR, label="floor: what features cannot explain"),
@@ -221,6 +214,14 @@ def error_parts(
             Patch(**of_noise, label="noise: a model averages it over records"),
         ]
         legend_below(axes, swatches, columns=1)
+    return axes
+
+
+def _named_rows(axes: Axes, names: Sequence[str]) -> Axes:
+    """Name the rows from top to bottom, without lines between them."""
+    tidy(axes).set_yticks(range(len(names))[::-1], names)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
     return axes
 
 

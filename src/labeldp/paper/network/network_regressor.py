@@ -224,13 +224,11 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
             predictions = network.predict(codes[held_out], inputs[held_out])
             return mean_loss(self.loss, predictions, targets[held_out], None if weights is None else weights[held_out])
 
-        everything = bool(used.all())
+        rows = slice(None) if used.all() else used  # without a copy, if nothing is left out
         with training_progress(int(used.sum()), settings.epochs) if self.progress else nullcontext() as bar:
             final = _trainer().train(
-                codes if everything else codes[used],
-                inputs if everything else inputs[used],
-                targets if everything else targets[used],
-                weights=None if weights is None else weights[used],
+                *(codes[rows], inputs[rows], targets[rows]),
+                weights=None if weights is None else weights[rows],
                 sizes=self.encoder_.sizes,
                 settings=settings,
                 after_batch=bar,
@@ -401,23 +399,16 @@ def _made(request: LearnerRequest) -> Any:
 LEARNERS.add(
     Learner(
         "network",
-        help="the paper's network; needs the extra labeldp[torch]",
-        make=_made,
+        "the paper's network; needs the extra labeldp[torch]",
+        _made,
         losses=("squared", "poisson"),
         own_progress=True,
     )
 )
 
 
-FIELDS = ("loss", "embeddings", "offsets", "kernels", "biases", "center", "scale")
-
-
-def _state(weights: Weights) -> State:
-    return {name: getattr(weights, name) for name in FIELDS}
-
-
 def _weights(state: State) -> Weights:
-    loss, embeddings, offsets, kernels, biases, center, scale = exactly(state, *FIELDS)
+    loss, embeddings, offsets, kernels, biases, center, scale = exactly(state, *Weights.__dataclass_fields__)
     arrays = (embeddings, *all_are(kernels, np.ndarray, "kernels"))
     if loss not in {"squared", "poisson"} or any(array.dtype != np.float32 or array.ndim != 2 for array in arrays):
         raise InvalidInput("the layers are damaged")
@@ -441,7 +432,7 @@ def _check(model: Any) -> None:
 
 
 add(
-    StoredType("Weights", Weights, _state, _weights),
+    StoredType("Weights", Weights, vars, _weights),
     estimator(
         NetworkRegressor,
         {"encoder_": (ColumnEncoder,), "scaler_": (Pipeline,), "weights_": (Weights,)},

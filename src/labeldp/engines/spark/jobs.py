@@ -158,7 +158,7 @@ def collected(
     spark = frame.sparkSession
     most = max(2 * spark.sparkContext.defaultParallelism, MOST_RESULT_BYTES // (result_bytes + 128))
     with job(spark, rows, progress):
-        returned = mapped(frame.coalesce(most), task, RESULT_DDL).collect()  # type: ignore[arg-type]
+        returned = mapped(frame.coalesce(most), task, RESULT_DDL).collect()
     results = [task.opened(row["result"]) for row in returned]
     totals = {name: sum(result[name] for result in results) for name in task.COUNTS}
     return Collected(totals, {name: [result[name] for result in results] for name in task.ARRAYS})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.batches import check_boolean_bounds, checked_labels, label_numbers
+from labeldp.engines.batches import check_boolean_bounds, checked_labels
 from labeldp.engines.passes import (
     ExactFunction,
     ExactSums,
@@ -31,7 +31,7 @@ from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import collected, job, nothing_charged
 from labeldp.engines.spark.session import check_encryption, check_frame
 from labeldp.engines.spark.spark_input import SparkInput, refuse_faults
-from labeldp.engines.spark.worker import Batches, CountingTask, Faults, RecordReader, label_counts, new_result_key
+from labeldp.engines.spark.worker import Batches, CountingTask, Faults, RecordReader, label_counts, read_labels
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.formatting import count_of
 
@@ -58,8 +58,6 @@ class SumTask(CountingTask):
         The number of cells of each column of cells.
     signs : int
         The number of columns of signs.
-    result_key : bytes
-        The key that encrypts the row for the driver. By default a new one.
     """
 
     COUNTS = ("records", "clipped", "not_whole", "missing_labels", "not_finite")
@@ -69,7 +67,6 @@ class SumTask(CountingTask):
     upper: int
     sizes: tuple[int, ...]
     signs: int
-    result_key: bytes = field(default_factory=new_result_key, repr=False)
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -81,22 +78,15 @@ class SumTask(CountingTask):
         totals = Counter[str]()
         tables = {name: np.zeros(shape, np.int64) for name, shape in self.shapes.items()}
         for batch in batches:
-            labels, found = self._labels(batch.column(0))
-            totals.update({"records": batch.num_rows} | found)
+            labels, wrong = read_labels(batch.column(0), self.grid.unit)
+            totals.update({"records": batch.num_rows} | wrong)
             public, faults = self._public(batch.columns[1:])
             tables["faults"] += faults
-            if labels.size == batch.num_rows and not faults.any():
-                self._add(labels, public, tables)
+            if not any(wrong.values()):
+                totals.update(label_counts(labels, self.grid))
+                if not faults.any():
+                    self._add(labels, public, tables)
         yield self.row(totals, *tables.values())
-
-    def _labels(self, column: pa.Array) -> tuple[Floats, dict[str, int]]:
-        """Return the labels as float64, and counts. The labels are empty if one is missing or not a number."""
-        if column.null_count:
-            return np.empty(0), {"missing_labels": column.null_count}
-        labels = label_numbers(column, self.grid.unit, "the labels")
-        if bad := int(np.count_nonzero(~np.isfinite(labels))):
-            return np.empty(0), {"not_finite": bad}
-        return labels, label_counts(labels, self.grid)
 
     def _public(self, columns: Sequence[pa.Array]) -> tuple[list[NDArray[np.integer]], Integers]:
         """Return cells and signs as numbers, and the number of missing and invalid ones in each column."""
@@ -271,8 +261,6 @@ class MatchTask(CountingTask):
         What is summed.
     shape : tuple of int
         The shape of its sums.
-    result_key : bytes
-        The key that encrypts the row for the driver. By default a new one.
     """
 
     COUNTS = ("records", "clipped", "not_whole", *Faults._fields)
@@ -281,7 +269,6 @@ class MatchTask(CountingTask):
     domain: Domain
     exact: ExactFunction | None = None
     shape: tuple[int, ...] = ()
-    result_key: bytes = field(default_factory=new_result_key, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         totals = Counter[str]()

@@ -82,6 +82,21 @@ class Chooser(Protocol):
         """Return which records are chosen."""
 
 
+def read_labels(
+    labels: pa.Array, unit: str | None, classes: tuple[str, ...] | None = None
+) -> tuple[Floats, dict[str, int]]:
+    """Return labels as numbers, and how many are missing, not finite or of no class, by reason. If some are missing, the numbers are empty."""
+    if labels.null_count:
+        return np.empty(0), {"missing_labels": labels.null_count}
+    if classes is None:
+        numbers = label_numbers(labels, unit, "the labels")
+        return numbers, {"not_finite": int(np.count_nonzero(~np.isfinite(numbers)))}
+    given = class_labels(labels)
+    numbers = known_positions(given, classes)
+    wrong = np.isnan(numbers)
+    return numbers, {"rates" if are_rates(given[wrong]) else "no_class": int(wrong.sum())}
+
+
 @dataclass(frozen=True)
 class RecordReader:
     """A reader of batches whose first column has ids, whose second has labels, and whose third, if there is one, has persons.
@@ -110,7 +125,7 @@ class RecordReader:
         faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count, missing_persons=unknown)
         if not faults:
             typed, found = self._ids(ids)
-            numbers, wrong = self._numbers(labels)
+            numbers, wrong = read_labels(labels, self.unit, self.classes)
             faults = found._replace(**wrong)
         if faults:
             return pa.array([], pa.int64()), np.empty(0), faults
@@ -118,16 +133,6 @@ class RecordReader:
             chosen = self.limits.mask(typed, persons[0].cast(TEXT if self._is_text(persons[0]) else pa.int64()))
             return typed.filter(pa.array(chosen)), numbers[chosen], faults
         return typed, numbers, faults
-
-    def _numbers(self, labels: pa.Array) -> tuple[Floats, dict[str, int]]:
-        """Return the labels as numbers, and the number of labels that are not finite or of no class, by reason."""
-        if self.classes is None:
-            numbers = label_numbers(labels, self.unit, "the labels")
-            return numbers, {"not_finite": int(np.count_nonzero(~np.isfinite(numbers)))}
-        given = class_labels(labels)
-        numbers = known_positions(given, self.classes)
-        wrong = np.isnan(numbers)
-        return numbers, {"rates" if are_rates(given[wrong]) else "no_class": int(wrong.sum())}
 
     def typed_ids(self, ids: pa.Array) -> pa.Array:
         """Return valid ids as int64 or `TEXT`."""
@@ -147,11 +152,6 @@ class RecordReader:
             return text, Faults()
         bad = int(np.count_nonzero(~np.asarray(written_as_integers(text))))
         return text if bad else text.cast(pa.int64()), Faults(not_integers=bad)
-
-
-def new_result_key() -> bytes:
-    """Return a key for one pass. Every task of the pass encrypts with it, so nonces are random."""
-    return os.urandom(32)
 
 
 def encrypted_row(values: Sequence[Any], schema: pa.Schema, key: bytes) -> pa.RecordBatch:
@@ -179,15 +179,24 @@ def label_counts(labels: Floats, domain: Domain) -> dict[str, int]:
     return {"clipped": int(np.count_nonzero(outside(labels, domain))), "not_whole": int(between)}
 
 
+@dataclass(frozen=True)
 class CountingTask:
     """A task that returns one encrypted row per partition: counts of records, and arrays. `jobs.collected` adds up these rows.
 
     The event log shows the size of a row, which depends only on public numbers.
+
+    Attributes
+    ----------
+    result_key : bytes
+        The key that encrypts the rows for the driver. By default a new one. Every task of the pass encrypts with it, so nonces are random.
     """
 
     COUNTS: ClassVar[tuple[str, ...]]
     ARRAYS: ClassVar[tuple[str, ...]]
-    result_key: bytes
+    result_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False, kw_only=True)
+
+    def __call__(self, batches: Batches) -> Batches:
+        raise NotImplementedError
 
     @property
     def schema(self) -> pa.Schema:
@@ -224,8 +233,6 @@ class CheckTask(CountingTask):
         The grid for counts, if known.
     repeats : bytes or None
         A key drawn for this check. With it, the digests of all ids go to the driver, which checks for equal ones.
-    result_key : bytes
-        The key that encrypts the row for the driver. By default a new one.
     """
 
     COUNTS = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
@@ -235,7 +242,6 @@ class CheckTask(CountingTask):
     fingerprint: bytes = field(repr=False)
     grid: Domain | None
     repeats: bytes | None = field(repr=False)
-    result_key: bytes = field(default_factory=new_result_key, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         totals, seen = Counter[str](), MultisetHash.from_subkeys(self.fingerprint)

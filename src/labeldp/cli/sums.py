@@ -229,8 +229,6 @@ def cells(
 
     target = folder.absolute()
     check_new(target)
-    if not target.parent.is_dir():
-        raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
     with stoppable("Nothing was written"), phases(quiet=quiet or as_json) as phase, staging(target) as place:
         plan, table = cells_of_file(
             features,

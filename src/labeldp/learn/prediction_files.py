@@ -44,8 +44,6 @@ def predict_file(
     if id_column == PREDICTION:
         raise InvalidInput(f"the ids cannot be called {PREDICTION!r}, as the predictions are: rename their column")
     check_new(predictions)
-    if not predictions.absolute().parent.is_dir():
-        raise InvalidInput(f"the folder {predictions.parent} does not exist: make it first")
     file, names = _opened(model, features, delimiter, id_column)
     file.prepare(names, phase)
     ids = [] if id_column is None else [(id_column, _id_type(file, id_column))]

@@ -1,4 +1,6 @@
-"""Checks and draws for one batch of records, shared by all engines: valid id and label columns, and errors that name rows."""
+"""Checks and draws for one batch of records, shared by all engines: valid id and label columns, errors that name rows, and the fingerprint by which a
+release recognises its input.
+"""
 
 import hashlib
 import hmac
@@ -332,7 +334,7 @@ class InputFingerprint:
     """A keyed hash of ids, labels and their exact types. Equal records give equal results, in any order and in any batches.
 
     The order does not matter: every draw is a function of the key, the release and the record, so the same records in
-    another order are the same release. Inputs whose draws differ have different fingerprints: −1 as int64 and 2^64 − 1
+    another order are the same release. The fingerprint is as sensitive as the labels and never released. Inputs whose draws differ have different fingerprints: −1 as int64 and 2^64 − 1
     as uint64 have the same 64 bits, but `MultisetHash` distinguishes them. The types in the file are hashed together
     with their records.
     """

@@ -1,4 +1,4 @@
-"""Curves against ε, bars of the parts of an error, and distributions of labels with what becomes of them."""
+"""Curves against ε, bars of the parts of an error, distributions of labels with what becomes of them, and what each column does to a prediction."""
 
 from __future__ import annotations
 

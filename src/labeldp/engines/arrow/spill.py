@@ -321,6 +321,9 @@ def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> tu
     return ordered, order
 
 
+# Compiled loops, which release the interpreter's lock, so that reading and writing files can continue. They move rows into parts by leading
+# bits of their keys, and sort parts that fit into the cache. Rows are read in their order and appended to a few hundred parts, because reading
+# them in another order would wait for memory at every row. Shifts and indices are unsigned, because numba checks signed ones for negative values.
 _ONE = np.uint64(1)
 _mixed = compiled(mixed)
 

@@ -400,7 +400,11 @@ def typed_persons(persons: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class SparkPersons:
-    """The `PersonEntries` of a frame with the columns id and person.
+    """The `PersonEntries` of a frame with the columns id and person. One aggregation finds the ranks below which rows are chosen.
+
+    Workers compute the words of persons and the ranks of rows, which do not depend on labels, and Spark groups them. The
+    driver gets one limit for each person and broadcasts all of them. So workers choose rows where they read them, and
+    labels are never shuffled.
 
     Attributes
     ----------

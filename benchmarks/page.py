@@ -23,25 +23,26 @@ from bench.standing import LEVEL, MissingSentenceError, lead_over_peers, leads, 
 
 RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
 PARTS = {
-    "optimiser": ("the-optimiser", "time for one loss, ε and number of labels"),
-    "randomizing": ("randomizing", "speed with one kind of noise, without ids or with them"),
-    "files": ("files", "one file: time of the same job, time of noise alone, or memory"),
-    "labels": ("labels", "expected error under one distribution and ε"),
-    "models": ("models", "test error on one data set at one ε"),
-    "auditing": ("audits", "no ranking"),
-    "startup": ("start-up", "no comparison"),
+    "optimiser": "the-optimiser",
+    "randomizing": "randomizing",
+    "files": "files",
+    "labels": "labels",
+    "models": "models",
+    "auditing": "audits",
+    "startup": "start-up",
 }
-"""The heading of each part on the page, and what peers are compared by."""
+"""The heading of each part on the page."""
 DETAILS = re.compile(
-    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$"
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$|^protects$"
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
 ROWS = {
+    ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
-        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous"}
+        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response"}
     ),
-    ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2, 8},
+    ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
 }
 """Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
 COLUMNS = {
@@ -49,12 +50,11 @@ COLUMNS = {
     ("randomizing", "laplace"): {"spread"},
     ("randomizing", "staircase"): {"spread"},
     ("files", "times"): {"spread", "rounds", "processor"},
-    ("auditing", "audits"): {"proof", "samples"},
+    ("auditing", "audits"): {"proof", "samples", "power"},
+    ("optimiser", "losses"): {"growth"},
     ("startup", "startup"): {"processor_seconds", "processor_ratio"},
 }
 """Columns of a table (by part and key) that only the JSON files contain."""
-IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
-"""Parts whose tables on the page have the figures of the picture, so that its description need not repeat them."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -100,17 +100,17 @@ def overview(results: Path) -> str:
         "In how many rows we lead, are level (within 1 %) or a peer leads.",
         [
             Column("part", "part"),
-            Column("row", "what a row is"),
             Column("rows", "rows", ",.0f"),
             Column("ahead", "we lead", ",.0f"),
             Column("level", "level", ",.0f"),
             Column("behind", "a peer leads", ",.0f"),
-            Column("peers", "who leads there"),
             Column("targets", "targets met"),
         ],
     )
-    for path in sorted(results.glob("*.json"), key=lambda path: list(PARTS).index(path.stem)):
-        result = Result.read(path)
+    for part in PARTS:
+        if not (results / f"{part}.json").exists():
+            continue
+        result = Result.read(results / f"{part}.json")
         factors = [factor for contest in result.contests if (factor := lead_over_peers(contest)) is not None]
         behind = leads(result)
         counts = {
@@ -119,11 +119,8 @@ def overview(results: Path) -> str:
             "behind": len({lead.contest for lead in behind}),
         }
         counts["level"] = counts["rows"] - counts["ahead"] - counts["behind"]
-        anchor, row = PARTS[result.part]
         shown.add(
-            part=f"[{result.part}](#{anchor})",
-            row=row,
-            peers="; ".join(dict.fromkeys(lead.peer for lead in behind)) or "–",
+            part=f"[{result.part}](#{PARTS[part]})",
             targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
             if result.targets
             else "–",
@@ -138,8 +135,6 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     shown = [shortened(table, result.part) for table in result.tables if not DETAILS.search(table.key)]
     pieces += [table.markdown() for table in shown]
     pieces += [note for note in result.notes if not DETAILS.search(note)]
-    if shown != result.tables:
-        pieces.append(f"`docs/research/benchmarks/{result.part}.json` contains all tables and rows.")
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
@@ -156,8 +151,7 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
-        if result.part in IN_TABLES:
-            alt = re.split(r"[:.] ", alt)[0] + f". The figures are in the tables above and in {result.part}.json."
+        alt = re.split(r"[:.] ", alt)[0] + f". The file {result.part}.json contains all figures of this picture."
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 

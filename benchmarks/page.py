@@ -2,8 +2,8 @@
 
     python benchmarks/page.py [--results docs/research/benchmarks] [--page docs/research/benchmarks.md] [--check]
 
-Each part has a block between markers, which is replaced: command, date, machine, versions, tables, targets, picture, and where a
-peer is ahead. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
+Each part has a block between markers, which is replaced: command, date, tables, missed targets, picture, and where a
+peer is ahead. The first block names the machine. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
 to date is an error. A peer that is ahead without a sentence in `bench/sentences.toml` is an error, too, and so is a target that is missed
 without a reason (`why`, in the part's script).
 """
@@ -33,14 +33,14 @@ PARTS = {
 }
 """The heading of each part on the page."""
 DETAILS = re.compile(
-    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$|^protects$"
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$|^protects$|^staircase$"
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
 ROWS = {
     ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
-        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response"}
+        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
     ),
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
 }
@@ -48,8 +48,7 @@ ROWS = {
 COLUMNS = {
     ("randomizing", "response"): {"spread"},
     ("randomizing", "laplace"): {"spread"},
-    ("randomizing", "staircase"): {"spread"},
-    ("files", "times"): {"spread", "rounds", "processor"},
+    ("files", "times"): {"polars, noise only", "DuckDB, noise only", "spread", "rounds", "processor"},
     ("auditing", "audits"): {"proof", "samples", "power"},
     ("optimiser", "losses"): {"growth"},
     ("startup", "startup"): {"processor_seconds", "processor_ratio"},
@@ -94,7 +93,7 @@ def rendered(page: str, results: Path) -> str:
 
 
 def overview(results: Path) -> str:
-    """A line for each part that has figures: in how many rows who is ahead, and which targets are met."""
+    """The machine, and a line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
         "In how many rows we lead, are level (within 1 %) or a peer leads.",
@@ -107,10 +106,14 @@ def overview(results: Path) -> str:
             Column("targets", "targets met"),
         ],
     )
+    machines = []
     for part in PARTS:
         if not (results / f"{part}.json").exists():
             continue
         result = Result.read(results / f"{part}.json")
+        machines.append(
+            f"{result.machine['cores']} cores of {result.machine['processor']} with {result.machine['memory_gib']:g} GiB"
+        )
         factors = [factor for contest in result.contests if (factor := lead_over_peers(contest)) is not None]
         behind = leads(result)
         counts = {
@@ -126,7 +129,7 @@ def overview(results: Path) -> str:
             else "–",
             **(counts if factors else {}),
         )
-    return shown.markdown()
+    return f"Measured on {', '.join(dict.fromkeys(machines))}.\n\n{shown.markdown()}"
 
 
 def part_text(result: Result, results: Path, sentences: list) -> str:
@@ -138,10 +141,9 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
-    if result.targets:
-        pieces.append(
-            "\n".join(f"- Target, {target_line(target)}{'.' if target.met else ''}" for target in result.targets)
-        )
+    missed = [f"- Target, {target_line(target)}" for target in result.targets if not target.met]
+    if missed:
+        pieces.append("\n".join(missed))
     if result.contests:
         pieces += paragraphs(result, sentences)
     missing = [f"- {name}: {what}" for name, what in result.peers.items() if what.startswith("no figures")]
@@ -151,7 +153,7 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
-        alt = re.split(r"[:.] ", alt)[0] + f". The file {result.part}.json contains all figures of this picture."
+        alt = re.split(r"[:.] ", alt)[0] + f". The file {result.part}.json contains all figures of this picture as numbers."
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 
@@ -164,13 +166,9 @@ def shortened(table: Table, part: str) -> Table:
 
 
 def ran(result: Result) -> str:
-    """Command, date and machine. The JSON files of the results contain the versions of the peers."""
-    machine = result.machine
+    """Command and date. The JSON files of the results contain the machine and the versions of the peers."""
     small = " These are the small sizes of a quick run." if result.quick else ""
-    return (
-        f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}"
-    )
+    return f"`{result.command}`, {result.date}.{small}"
 
 
 if __name__ == "__main__":

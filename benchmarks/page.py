@@ -40,7 +40,8 @@ ROWS = {
     ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
-        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
+        row["mechanism"]
+        not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
     ),
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
 }
@@ -107,7 +108,7 @@ def overview(results: Path) -> str:
         ],
     )
     machines = []
-    for part in PARTS:
+    for part, anchor in PARTS.items():
         if not (results / f"{part}.json").exists():
             continue
         result = Result.read(results / f"{part}.json")
@@ -123,7 +124,7 @@ def overview(results: Path) -> str:
         }
         counts["level"] = counts["rows"] - counts["ahead"] - counts["behind"]
         shown.add(
-            part=f"[{result.part}](#{PARTS[part]})",
+            part=f"[{result.part}](#{anchor})",
             targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
             if result.targets
             else "–",
@@ -153,7 +154,10 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
-        alt = re.split(r"[:.] ", alt)[0] + f". The file {result.part}.json contains all figures of this picture as numbers."
+        alt = (
+            re.split(r"[:.] ", alt)[0]
+            + f". The file {result.part}.json contains all figures of this picture as numbers."
+        )
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 

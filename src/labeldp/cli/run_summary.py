@@ -37,7 +37,7 @@ def note_clipped(clipped: int, records: int, out_of_range: str, *, quiet: bool) 
 
 
 def note_left_out(outcome: ReleaseOutcome) -> None:
-    """Print how many rows have no private label, if a person is the unit of privacy."""
+    """Print the number of rows without a private label, if a person is the unit of privacy."""
     if outcome.unit == "person":
         most = f"at most {count_of(outcome.entries, 'row')}"
         line(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from labeldp.release.sums import SumsOutcome, SumsPlan
 
 WIDTH = 10
-"""The columns for the names of a plan, of which "histogram" is the longest."""
+"""The width of the names of a plan; "histogram" is the longest."""
 
 
 @grouped
@@ -49,7 +49,7 @@ def sums(
         bool,
         typer.Option(
             "--matching",
-            help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
+            help="Leave out records of the cells without a label. The answer lists the ids that were summed.",
         ),
     ] = False,
     dry_run: Annotated[

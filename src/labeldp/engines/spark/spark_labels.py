@@ -20,7 +20,7 @@ from labeldp.engines.spark.worker import Batches, Faults, RecordReader, encrypte
 from labeldp.errors import InvalidInput, LabelDPError
 
 MATCH_COUNTS = ("records", "clipped", "not_whole", *Faults._fields)
-"""The counts of every partition. Those of labels outside the bounds and of labels that are not whole are of matched records."""
+"""The counts of every partition. Labels outside the bounds and labels that are not whole are counted among matched records only."""
 MATCH_SCHEMA = pa.schema([*((name, pa.int64()) for name in MATCH_COUNTS), ("rows", pa.binary()), ("sums", pa.binary())])
 """The row that a task returns, encrypted."""
 ROW_BYTES = 8

@@ -37,6 +37,7 @@ DETAILS = re.compile(
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
 ROWS = {
+    ("optimiser", "losses"): lambda row: row["loss"] in {"squared", "absolute", "huber(20)", "poisson"},
     ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
@@ -44,6 +45,7 @@ ROWS = {
         not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
     ),
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
+    ("startup", "startup"): lambda row: row["name"] not in {"help", "randomize rr-on-bins"},
 }
 """Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
 COLUMNS = {

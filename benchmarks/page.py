@@ -37,7 +37,7 @@ DETAILS = re.compile(
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
 ROWS = {
-    ("optimiser", "losses"): lambda row: row["loss"] in {"squared", "absolute", "huber(20)", "poisson"},
+    ("optimiser", "losses"): lambda row: row["loss"] in {"squared", "absolute", "huber(20)"},
     ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
@@ -53,7 +53,6 @@ COLUMNS = {
     ("randomizing", "laplace"): {"spread"},
     ("files", "times"): {"polars, noise only", "DuckDB, noise only", "spread", "rounds", "processor"},
     ("auditing", "audits"): {"proof", "samples", "power"},
-    ("optimiser", "losses"): {"growth"},
     ("startup", "startup"): {"processor_seconds", "processor_ratio"},
 }
 """Columns of a table (by part and key) that only the JSON files contain."""

@@ -511,7 +511,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         persons : array-like, optional
             The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
             trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
-            where those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+            where each row of a person with k rows has the weight 1/k. Which rows exist, and whom they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.

@@ -1,4 +1,4 @@
-"""`PrivateSums`: noisy sums of labels as they are released, with their proof, their card and their JSON."""
+"""`PrivateSums`: released noisy sums of labels, with their proof, their card and their JSON."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class ProofLine:
     sensitivity : int
         The most by which one label changes its exact numbers.
     scale : float
-        The scale of its noise; 0.0 if it has none.
+        The scale of its noise; 0.0 without noise.
     epsilon : Fraction
         `sensitivity` over the exact value of `scale`.
     place : int or None
@@ -258,7 +258,7 @@ class PrivateSums(ReprMixin):
     records : int
         How many labels there are, which is public.
     answers : tuple of Answer
-        The noisy numbers, in the order in which they were asked for.
+        The noisy numbers, in the order of the questions.
     epsilon_exact : Fraction
         What all answers may cost together, and what a ledger was charged.
     weighting : Weighting or None
@@ -613,7 +613,7 @@ def _cells_in(codes: Any) -> Any:
 
 
 def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
-    """The ends of a clip in label values as grid units; without a clip, those of the grid."""
+    """The ends of a clip in label values as grid units; without a clip, the ends of the grid."""
     if clip is None:
         return 0, domain.count - 1
     try:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
+from labeldp.cli.score import show_report, show_score
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.formatting import count_of
 from labeldp.json_text import read_text
@@ -131,9 +132,18 @@ def _released(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     from labeldp.artifact.manifest import kind_in
     from labeldp.release.sums import is_answer
 
-    checks: dict[str, Callable[..., Audited]] = {SUMS: _sums, SCORE: _score, REPORT: _report}
-    check = checks.get(SUMS if is_answer(path) else kind_in(path) or "", _labels)
-    return check(path, verify_key, quiet=quiet)
+    kind = SUMS if is_answer(path) else kind_in(path)
+    if kind == SUMS:
+        return _sums(path, verify_key)
+    if kind == SCORE:
+        from labeldp.evaluate.score import Score
+
+        return _figures(path, verify_key, Score, show_score)
+    if kind == REPORT:
+        from labeldp.evaluate.report import Report
+
+        return _figures(path, verify_key, Report, show_report)
+    return _labels(path, verify_key, quiet=quiet)
 
 
 def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
@@ -164,7 +174,7 @@ def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     return _audited(message, epsilon_parts(message.mechanism, header.entries) | more, about, proven)
 
 
-def _sums(path: Path, verify_key: Path | None, **_: object) -> Audited:
+def _sums(path: Path, verify_key: Path | None) -> Audited:
     from labeldp.release.sums import SumsAnswer
 
     answer = SumsAnswer.open(path, verify_key=verify_key)  # reads every row
@@ -172,20 +182,6 @@ def _sums(path: Path, verify_key: Path | None, **_: object) -> Audited:
     about: list[tuple[str, Cell]] = [("records", f"{records:,}, all ids different")]
     about += _weighted(answer.sums.size if weighted else None)
     return _audited(answer, {"records": records, "ids_unique": True}, about, _of_sums(answer.sums.proof()))
-
-
-def _score(path: Path, verify_key: Path | None, **_: object) -> Audited:
-    from labeldp.cli.score import show_score
-    from labeldp.evaluate.score import Score
-
-    return _figures(path, verify_key, Score, show_score)
-
-
-def _report(path: Path, verify_key: Path | None, **_: object) -> Audited:
-    from labeldp.cli.report import show_report
-    from labeldp.evaluate.report import Report
-
-    return _figures(path, verify_key, Report, show_report)
 
 
 def _figures(path: Path, verify_key: Path | None, kind: type[Any], show: Callable[[Any], None]) -> Audited:

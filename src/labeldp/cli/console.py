@@ -6,11 +6,9 @@ printed: they show as escapes, the way Python source has them.
 
 import codecs
 import json
-import math
 import signal
 import sys
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -83,17 +81,6 @@ def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     note(str(message))
 
 
-@contextmanager
-def no_share(*, quiet: bool) -> Iterator[None]:
-    """With --quiet, hold back the warning that names the share of clipped labels; `note_clipped` tells it without the number."""
-    from labeldp.errors import ClippingWarning
-
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", ClippingWarning)
-        yield
-
-
 class _Terminated(KeyboardInterrupt):
     """Someone sent SIGTERM, as schedulers do before they kill."""
 
@@ -162,7 +149,7 @@ def print_json(data: Any) -> None:
         text = write(data)
     except ValueError:
         note("figures that are infinite or undefined are null in the JSON")
-        text = write(_finite(data))
+        text = write(json.loads(json.dumps(data, default=_exact_text), parse_constant=lambda _: None))
     print("".join(sign if sign == "\n" or _is_shown(sign) else json.dumps(sign)[1:-1] for sign in text))
 
 
@@ -291,14 +278,6 @@ def _shown(cell: Cell, *, bold: bool) -> Text:
 
 def _exact_text(value: Fraction | datetime) -> str:
     return decimal_text(value) if isinstance(value, Fraction) else value.isoformat()
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 HANDLER = "labeldp-plain"

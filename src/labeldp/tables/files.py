@@ -77,7 +77,7 @@ def read_columns(
         names = csv_text.header(file, sign)
         csv_text.refuse_missing_header(file, wanted, names)
         require_columns(wanted, names, file)
-        return csv_text.read_csv(file, sign, wanted, number=number, decimal=decimal)
+        return csv_text.read_csv(file, sign, wanted, several=len(names) > 1, number=number, decimal=decimal)
     return found.typed.read(file, wanted, None)
 
 

@@ -40,8 +40,15 @@ from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_f
 from labeldp.learn.regressor import LabelDPRegressor
 from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
-from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
-from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.learn.stored.codec import (
+    MOST_CATEGORIES,
+    NotStorable,
+    State,
+    StoredType,
+    add,
+    add_on_demand,
+    check_boosting,
+)
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss
@@ -108,11 +115,8 @@ def _check_function(transformer: Any) -> None:
     arguments = transformer.kw_args or {}
     numbers = all(type(number) in {int, float} for number in arguments.values())
     clips = transformer.func is np.clip and set(arguments) == {"a_min", "a_max"} and numbers
-    if (
-        not (clips or (transformer.func is None and not arguments))
-        or transformer.inverse_func
-        or transformer.inv_kw_args
-    ):
+    plain = clips or (transformer.func is None and not arguments)
+    if not plain or transformer.inverse_func or transformer.inv_kw_args:
         raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
@@ -230,13 +234,8 @@ def _check_rates(model: Any) -> None:
         return
     classes = model.mechanism.outputs.size
     models = 1 if classes == 2 else classes
-    for name, size in (
-        ("slopes_", models),
-        ("shifts_", models),
-        ("floors_", models),
-        ("rates_", classes),
-        ("balance_", classes),
-    ):
+    sizes = dict.fromkeys(("slopes_", "shifts_", "floors_"), models) | dict.fromkeys(("rates_", "balance_"), classes)
+    for name, size in sizes.items():
         if finite_floats(getattr(model, name), name).shape != (size,):
             raise InvalidInput(f"{name} does not fit the classes")
     if len(all_are(model.models_, BaseEstimator, "models")) != models:
@@ -306,6 +305,14 @@ RATES: dict[str, Types] = {
     **dict.fromkeys(("slopes_", "shifts_", "floors_", "rates_", "balance_"), ARRAY),
 }
 STACK: dict[str, Types] = {"base_": NUMBER, "models_": (list,), "facts_": (list,)}
+PRIVATE: dict[str, Types] = {
+    "ledger": (NONE,),
+    "method_": (Method,),
+    "mechanism_": (FiniteMechanism,),
+    "sums_": (PrivateSums,),
+    "_spent": (Fraction,),
+    "_fits": (dict,),
+}
 BOOSTING: Types = (HistGradientBoostingRegressor,)
 INPUT = ("n_features_in_", "feature_names_in_")
 OUTPUT = (*INPUT, "_sklearn_output_config")
@@ -343,23 +350,13 @@ add(
     estimator(ConstantsToZero, fitted=SCALED),
     estimator(SimpleImputer, fitted=IMPUTED),
     estimator(MissingIndicator, fitted=INDICATED),
-    estimator(
-        SmoothRidge,
-        {"numeric": (int, NONE), **RIDGE},
-        _check_ridge,
-        fitted=INPUT,
-    ),
+    estimator(SmoothRidge, {"numeric": (int, NONE), **RIDGE}, _check_ridge, fitted=INPUT),
     estimator(
         LinearStart,
         {"trees": BOOSTING, "trees_": BOOSTING, "line": (SmoothRidge, NONE), "line_": (SmoothRidge, NONE)},
         fitted=INPUT,
     ),
-    estimator(
-        Stack,
-        {"numeric": (int, NONE), **STACK},
-        _check_stack,
-        fitted=INPUT,
-    ),
+    estimator(Stack, {"numeric": (int, NONE), **STACK}, _check_stack, fitted=INPUT),
     *(
         estimator(kind, {"encoder_": (ColumnEncoder,), "model_": models}, _check_encoded, fitted=INPUT)
         for kind, models in ((BoostingRegressor, (LinearStart, Trees)), (StackedRegressor, (Stack,)))
@@ -379,41 +376,24 @@ add(
             "scores_": (NormalScores,),
             "location_": (BaseEstimator,),
             "spread_": (BaseEstimator, NONE),
-            "level_": NUMBER,
-            "weight_": NUMBER,
-            "factor_": NUMBER,
-            "floor_": NUMBER,
+            **dict.fromkeys(("level_", "weight_", "factor_", "floor_"), NUMBER),
         },
     ),
     estimator(ClassRates, {"mechanism": (FiniteMechanism,), "encoder_": (ColumnEncoder, NONE), **RATES}, _check_rates),
     estimator(
         LabelDPClassifier,
-        {
-            "ledger": (NONE,),
-            "method_": (Method,),
-            "mechanism_": (FiniteMechanism,),
-            "sums_": (PrivateSums,),
-            "estimator_": (ClassRates, SumsModel),
-            "classes_": ARRAY,
-            "_spent": (Fraction,),
-            "_fits": (dict,),
-        },
+        {**PRIVATE, "estimator_": (ClassRates, SumsModel), "classes_": ARRAY},
         _check_classifier,
         fitted=(*INPUT, "epsilon_spent_"),
     ),
     estimator(
         LabelDPRegressor,
         {
+            **PRIVATE,
             "domain": (Domain, tuple),
             "loss": (str, Loss),
             "prior": (Prior, NONE),
-            "ledger": (NONE,),
-            "method_": (Method,),
-            "mechanism_": (FiniteMechanism,),
-            "sums_": (PrivateSums,),
             "estimator_": (BaseEstimator, SumsModel),
-            "_spent": (Fraction,),
-            "_fits": (dict,),
         },
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),
@@ -421,4 +401,4 @@ add(
     StoredType("Generator", np.random.Generator, _generator_state, _generator),
 )
 # The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
-add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_file"))
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_regressor"))

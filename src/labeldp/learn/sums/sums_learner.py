@@ -3,8 +3,7 @@
 1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
 2. A coarse look at every column: a few signed sums, 12 % of the rest.
 3. The plan of least expected error, with 30 % of the rest: sums over whole partitions where a column with many cells
-matters, signed
-   sums elsewhere.
+   may matter (`hopeful`), signed sums elsewhere.
 4. Pairs of the columns that seem to matter join in, and such a plan is asked for the rest.
 
 Where features explain much, steps 3 and 4 sum residuals: labels less what the sums so far predict. These lie in a narrower range, so that
@@ -32,6 +31,7 @@ from labeldp.learn.sums.inference import (
     Evidence,
     Link,
     Posterior,
+    hopeful,
     infer,
     infer_link,
     kernel,
@@ -122,14 +122,14 @@ class SumsLearner:
         belief, found = inferred(evidence, looked, queries.domain)
         subtract_expected(queries, evidence, belief, looked)
         middle = queries.remaining * MIDDLE
-        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, middle)), middle)
+        self._ask(queries, evidence, plan(evidence, hopeful(evidence, belief), candidates, _scale(queries, middle)), middle)
         belief, found = inferred(evidence, looked, queries.domain)
         subtract_expected(queries, evidence, belief, looked)
         if paired and not pairs and (pairs := self._pairs(belief, found.variance)):
             candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
-        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
+        self._ask(queries, evidence, plan(evidence, hopeful(evidence, belief), candidates, _scale(queries, rest)), rest)
         belief, found = inferred(evidence, looked, queries.domain)
         return self.model(evidence, belief, tuple(pairs), found, queries.domain)
 

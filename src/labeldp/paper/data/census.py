@@ -13,8 +13,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.paper.data.dataset import RARE, Dataset
-from labeldp.paper.data.text_errors import located, reading
+from labeldp.paper.data.dataset import RARE, Dataset, located, reading
 from labeldp.tables.csv_text import looks_like_data
 
 BLANK = -1

@@ -44,6 +44,7 @@ from labeldp.learn.estimator_checks import (
 from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
+from labeldp.learn.sums.classes_model import learn_classes
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.learn.sums_then_labels import (
     MUCH,
@@ -716,10 +717,16 @@ class SumsFit:
         self.queries.charge()
         count(self.queries.epsilon_exact + self.queries.reserved)
 
-    def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
+    def train(
+        self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: tuple[LabelRange, ...] | None = None
+    ) -> None:
+        """Ask for the sums and learn. `found` is the first look, if it was taken already: one range, or one for each of several classes."""
         try:
             with noting(SUMS_ARE_KEPT):
-                model.estimator_ = self.learner.learn(self.queries, found)
+                if len(self.queries.domain.classes or ()) > 2:
+                    model.estimator_ = learn_classes(self.learner, self.queries, found)
+                else:
+                    model.estimator_ = self.learner.learn(self.queries, None if found is None else found[0])
         finally:
             model.sums_ = self.queries.released
 

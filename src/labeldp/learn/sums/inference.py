@@ -280,7 +280,7 @@ class Linearised:
     """
 
     def __init__(
-        self, evidence: Evidence, link: Link | None = None, base: float = 0.0, effects: Floats | None = None
+        self, evidence: Evidence, link: Link | None = None, base: float | Floats = 0.0, effects: Floats | None = None
     ) -> None:
         asked = evidence.questions
         self.blocks, self.noise, self.answers = evidence.blocks, evidence.noise, evidence.answers
@@ -473,6 +473,15 @@ def _linearised(
         score = score + np.clip(reached - score, -LONGEST_STEP, LONGEST_STEP) * (1.0 if number else 0.7)
     loss, _, best = min(tried, key=lambda one: one[:2])
     return base, best, loss
+
+
+def relinearised(evidence: Evidence, belief: Posterior, link: Link, base: Floats, score: Floats) -> Posterior:
+    """Return the posterior of the effects on the scale of two classes' link around other scores: each record has its own base.
+
+    The variances of the blocks stay.
+    """
+    rest = link.width * float(link.slope(base + score).mean())
+    return Linearised(evidence, link, base, score).posterior(belief.variances, rest)
 
 
 def _balanced(link: Link, score: Floats, mean: float) -> float:

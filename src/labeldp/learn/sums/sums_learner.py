@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -79,6 +79,15 @@ LEAST_PAIR = 1e-5
 """A pair is expected to have at least this share of the label's variance."""
 
 
+class Learned(NamedTuple):
+    """What is known after the last sum: the answers, the posterior of the effects, pairs of columns, and the range of labels."""
+
+    evidence: Evidence
+    belief: Posterior
+    pairs: tuple[Pair, ...]
+    found: LabelRange
+
+
 class SumsLearner:
     """Learns a model from features and from noisy sums of labels.
 
@@ -106,6 +115,10 @@ class SumsLearner:
 
         Matrices are so small that several threads mostly wait for each other.
         """
+        return self.model(*self.asked(queries, found), queries.domain)
+
+    def asked(self, queries: SumQueries, found: LabelRange | None = None) -> Learned:
+        """Spend all of what `queries` may cost. Return what is known then, with effects that add up."""
         looked = found = first_look(queries) if found is None else found
         shares = None if queries.weights is None else queries.weights / queries.weight
         evidence = Evidence(queries.records, found.mean, shares)
@@ -129,7 +142,7 @@ class SumsLearner:
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         self._ask_best(queries, evidence, belief, candidates, queries.remaining)
         belief, found = inferred(evidence, looked, queries.domain)
-        return self.model(evidence, belief, tuple(pairs), found, queries.domain)
+        return Learned(evidence, belief, tuple(pairs), found)
 
     def columns(self) -> tuple[list[Block], list[Codes]]:
         """Return a block for the mean and one for each column: column j is block j + 1."""
@@ -239,6 +252,11 @@ class SumsLearner:
     ) -> SumsModel:
         """Return the model of what is believed, or of another link, if the answers are evidence for that."""
         link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
+        return self.made(Learned(evidence, belief, pairs, found), domain, link, base)
+
+    def made(self, learned: Learned, domain: Domain, link: Link, base: float) -> SumsModel:
+        """Return the model of effects on the scale of this link."""
+        evidence, belief, pairs, found = learned
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
         weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]

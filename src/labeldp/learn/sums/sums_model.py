@@ -161,6 +161,20 @@ class SumsModel(ReprMixin):
         """
         return self.range.unclipped(self.link.mean(self._scores(self._terms(X))))
 
+    def scores(self, X: Any) -> Floats:
+        """Return the sum of the mean and of all effects of each record.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+        """
+        return self._scores(self._terms(X))
+
     def _scores(self, terms: Terms) -> Floats:
         """Return the sum of the mean and of all effects of each record."""
         found = np.full(len(terms[0][1]), self.mean)

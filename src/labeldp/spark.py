@@ -386,7 +386,7 @@ def score(
 ) -> ScoreOutcome:
     """Answer predictions with their noisy error, for labels in a Spark frame.
 
-    Figures, folder and cost are those of `labeldp.score` on one machine. The driver reads the predictions and sends them to the workers, which
+    Figures, folder and cost are the same as with `labeldp.score` on one machine. The driver reads the predictions and sends them to the workers, which
     sum exactly; the driver draws the noise.
 
     Parameters

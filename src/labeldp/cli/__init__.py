@@ -83,7 +83,7 @@ def main() -> None:
     except LabelDPError as error:
         complain(str(error))
         sys.exit(error.exit_code)
-    except (MemoryError, RecursionError) as error:  # those of NumPy and Arrow are subclasses
+    except (MemoryError, RecursionError) as error:  # NumPy and Arrow raise subclasses
         complain(_out_of_memory(error))
         sys.exit(1)
     except OSError as error:

@@ -98,7 +98,7 @@ def advise(
 ) -> None:
     """Predict what models will be worth at each ε, whether you will be able to tell, and what an ε risks.
 
-    No label is read. Give the public bounds, the number of records and, as far as it is public, the distribution of the labels.
+    No label is read. Give the public bounds, the number of records and, if it is public, the distribution of the labels.
 
     \b
     Examples:

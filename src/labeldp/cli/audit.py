@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Opened = Message | SumsAnswer | FiguresAnswer[Any]
 
 WIDTH = 10
-"""The columns for the names, of which "mechanism" is one of the longest."""
+"""The width of the names; "mechanism" is one of the longest."""
 
 
 def audit(
@@ -51,11 +51,11 @@ def audit(
 ) -> None:
     """Check every file and row of a message, of an answer with sums, of a score or a report, and prove its ε in rational arithmetic.
 
-    The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
+    The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and does not read labels.
 
     With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. This finds bugs.
 
-    The figures of a score or a report are shown too. A folder of messages, such as those of several labels, is audited message by message.
+    The figures of a score or a report are shown too. In a folder of several messages, each message is audited.
 
     The exit code is 2 if a check fails.
 
@@ -162,7 +162,7 @@ def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     labels = float(header.entries * message.mechanism.epsilon_exact)
     prior = float(message.epsilon_exact) - labels
     about: list[tuple[str, Cell]] = [
-        ("rows", f"{message.manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"),
+        ("rows", f"{message.manifest.records:,} in {batches}, as listed; every code fits the mechanism"),
         ("ids", "all different"),
         ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
     ]
@@ -231,7 +231,7 @@ def _mechanism(path: Path) -> Mechanism:
         text = read_text(path)
     except InvalidInput:
         if path.suffix.lower() != ".json":
-            release_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
+            release_folder(path)  # for a zip file or a labels file, this error names what to give instead
         raise
     try:
         return Mechanism.from_json(text)

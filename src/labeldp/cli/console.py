@@ -29,10 +29,10 @@ from labeldp.budget import decimal_text
 
 
 class Screen(Console):
-    """A console that shows control characters and never obeys them, whatever is printed on it."""
+    """A console that shows control characters as escapes and never sends them to the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render into segments, those of texts and tables without control characters."""
+        """Render into segments. Texts and tables lose their control characters."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
@@ -87,7 +87,7 @@ class _Terminated(KeyboardInterrupt):
 
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM, tidy up, say how to go on, and end with exit code 130 or 143."""
+    """On Ctrl-C or SIGTERM, clean up, print how to continue, and end with exit code 130 or 143."""
     before = None
     if current_thread() is main_thread():  # no other may set it
         before = signal.signal(signal.SIGTERM, _terminate)
@@ -311,7 +311,7 @@ WORDS = {
 
 
 def degrade_output() -> None:
-    """Make standard output and standard error write what they can encode, whatever is printed."""
+    """Make standard output and standard error replace characters that they cannot encode."""
     codecs.register_error(HANDLER, _plain)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

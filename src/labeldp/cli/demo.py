@@ -32,7 +32,7 @@ def run(
 ) -> None:
     """See it work: a labels party sends private labels, and a features party trains on them.
 
-    The demo generates sales like those of the Criteo log and randomizes the amounts at ε = 1, with a ledger.
+    The demo generates sales like the purchases of the Criteo log and randomizes the amounts at ε = 1, with a ledger.
 
     It trains on the messages in three ways, and compares with a model that saw the true labels.
 

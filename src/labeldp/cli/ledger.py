@@ -1,4 +1,4 @@
-"""`labeldp ledger`: create a budget ledger, show what is left, list every release, check the whole file."""
+"""`labeldp ledger`: create a budget ledger, show the rest of the budget, list every release, check the whole file."""
 
 import shlex
 from pathlib import Path
@@ -54,7 +54,7 @@ def create(
 
 @app.command(epilog="Example: labeldp ledger show ledger.db")
 def show(path: LedgerPath, as_json: Json = False) -> None:
-    """Show the budget of every dataset, what is spent and what is left.
+    """Show the budget of every dataset, the part that is spent and the rest.
 
     Batches are what labeldp apply has added to its releases since, or has begun to. They charge nothing.
     """
@@ -89,7 +89,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     if any(dataset.batches for dataset in datasets):
         out.print(
             "Later batch: a file that labeldp apply read to add records to a release, at no further cost. All records of the "
-            "file are counted, also those that the message had already.",
+            "file are counted, including records that the message had already.",
             soft_wrap=True,
         )
 

@@ -246,7 +246,7 @@ class Charging:
         return {"ledger": self.opened, "dataset": self.dataset, "sign_key": self.sign_key}
 
     def tell(self) -> None:
-        """Print what is left in the ledger."""
+        """Print the rest of the budget in the ledger."""
         from labeldp.budget import decimal_text
 
         if self.opened is not None and self.dataset is not None:
@@ -259,7 +259,7 @@ class Charging:
 
 @dataclass(frozen=True)
 class Shown:
-    """How much a command prints, and in which form."""
+    """The amount and the form of a command's output."""
 
     quiet: Quiet = False
     as_json: Json = False

@@ -86,7 +86,7 @@ def score(
     ] = None,
     smallest_group: SmallestGroup = 20,
     person: Person = None,
-    matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions that have no label.")] = False,
+    matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions without a label.")] = False,
     *,
     text: TextFiles,
     bounds: BoundsOrClasses,

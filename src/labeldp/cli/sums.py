@@ -55,7 +55,7 @@ def sums(
         bool,
         typer.Option(
             "--matching",
-            help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
+            help="Leave out records of the cells without a label. The answer lists the ids that were summed.",
         ),
     ] = False,
     dry_run: Annotated[

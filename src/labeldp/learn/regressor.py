@@ -44,6 +44,7 @@ from labeldp.learn.estimator_checks import (
 from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
+from labeldp.learn.sums.classes_model import learn_classes
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.learn.sums_then_labels import (
     MUCH,
@@ -510,7 +511,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         persons : array-like, optional
             The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
             trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
-            where those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+            where each row of a person with k rows has the weight 1/k. Which rows exist, and whom they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -716,10 +717,16 @@ class SumsFit:
         self.queries.charge()
         count(self.queries.epsilon_exact + self.queries.reserved)
 
-    def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
+    def train(
+        self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: tuple[LabelRange, ...] | None = None
+    ) -> None:
+        """Ask for the sums and learn. `found` is the first look, if it was taken already: one range, or one for each of several classes."""
         try:
             with noting(SUMS_ARE_KEPT):
-                model.estimator_ = self.learner.learn(self.queries, found)
+                if len(self.queries.domain.classes or ()) > 2:
+                    model.estimator_ = learn_classes(self.learner, self.queries, found)
+                else:
+                    model.estimator_ = self.learner.learn(self.queries, None if found is None else found[0])
         finally:
             model.sums_ = self.queries.released
 

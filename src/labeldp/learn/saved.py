@@ -267,7 +267,7 @@ class SavedModel:
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(
-                f"{folder / PICKLE} is a pickle, and loading a pickle runs whatever code it contains. If you trust the sender of the "
+                f"{folder / PICKLE} is a pickle, and loading a pickle runs the code it contains. If you trust the sender of the "
                 "folder, give --trust-pickle, in Python SavedModel.load(path, trust_pickle=True). Otherwise ask for the model as data: "
                 "SavedModel.save without pickle=True writes models of labeldp, scikit-learn, LightGBM and XGBoost so"
             )

@@ -255,7 +255,7 @@ class TableFormat:
     advised : str
         The suffixes that errors suggest.
     typed : Typed or None
-        How to read it. None is for text with a header line and delimiters (`csv_text`), whose values have no types.
+        How to read it. None is for text with a header line and delimiters (`csv_text`), whose values are untyped.
     first_bytes : bytes or None
         The first bytes that identify a file with an unknown suffix.
     """

@@ -112,8 +112,8 @@ def row_batch(
 def note_batch(schema: pa.Schema, numbers: Sequence[int], codes: Sequence[int] = READ_CODES) -> pa.RecordBatch:
     """Return notes: rows with `numbers`, unsigned 64-bit words, as their keys."""
     words = np.asarray(numbers, np.uint64)
-    nobody = pa.nulls(words.size, schema.field("id").type) if "id" in schema.names else None
-    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), nobody, np.asarray(codes))
+    no_ids = pa.nulls(words.size, schema.field("id").type) if "id" in schema.names else None
+    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), no_ids, np.asarray(codes))
 
 
 def mask_codes(

@@ -31,6 +31,7 @@ from labeldp.json_text import parse_json
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.inference import Link
 from labeldp.learn.sums.partitions import Partitions
 from labeldp.learn.sums.sums_model import Pair, SumsModel
@@ -230,6 +231,18 @@ def _sums_model(state: State) -> SumsModel:
     return SumsModel(partitions, pairs, mean, effects, weights, spread, rest, found, (lower, upper), link)
 
 
+def _classes_model(state: State) -> ClassesModel:
+    models, classes = exactly(state, "models", "classes")
+    models, classes = all_are(models, SumsModel, "models"), all_are(classes, str, "classes")
+    if (
+        len(models) != len(classes)
+        or len(set(classes)) < 3
+        or any(model.link.name != "logit" or model.partitions.names != models[0].partitions.names for model in models)
+    ):
+        raise InvalidInput("a model of classes has a model of each class, of the same columns")
+    return ClassesModel(models, classes)
+
+
 def _link(state: State) -> Link:
     name, lower, width, classes = exactly(state, "name", "lower", "width", "classes")
     if name not in ("identity", "log", "logit"):
@@ -273,6 +286,7 @@ add(
     StoredType("LabelRange", LabelRange, _state, _range),
     StoredType("Link", Link, _state, _link),
     StoredType("SumsModel", SumsModel, _sums_model_state, _sums_model),
+    StoredType("ClassesModel", ClassesModel, _state, _classes_model),
     StoredType(
         "Fraction",
         Fraction,

@@ -49,6 +49,7 @@ from labeldp.learn.stored.codec import (
     add_on_demand,
     check_boosting,
 )
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss
@@ -248,8 +249,10 @@ def _check_classifier(model: Any) -> None:
         return
     if model.classes_.ndim != 1:
         raise InvalidInput("the classes are damaged")
-    mechanism = getattr(model.estimator_, "mechanism", None)
-    if model.classes_.size != (2 if mechanism is None else mechanism.outputs.size):
+    fitted, classes = model.estimator_, 2
+    if not isinstance(fitted, SumsModel):
+        classes = len(fitted.classes) if isinstance(fitted, ClassesModel) else fitted.mechanism.outputs.size
+    if model.classes_.size != classes:
         raise InvalidInput("the classes do not fit the model")
 
 
@@ -382,7 +385,7 @@ add(
     estimator(ClassRates, {"mechanism": (FiniteMechanism,), "encoder_": (ColumnEncoder, NONE), **RATES}, _check_rates),
     estimator(
         LabelDPClassifier,
-        {**PRIVATE, "estimator_": (ClassRates, SumsModel), "classes_": ARRAY},
+        {**PRIVATE, "estimator_": (ClassRates, SumsModel, ClassesModel), "classes_": ARRAY},
         _check_classifier,
         fitted=(*INPUT, "epsilon_spent_"),
     ),

@@ -25,6 +25,7 @@ from labeldp.learn.record_checks import all_are, is_a
 from labeldp.learn.stored import estimators  # noqa: F401 - enters the types of estimators
 from labeldp.learn.stored.codec import TREE_NODES, NotStorable, type_named, type_of
 from labeldp.learn.stored.skops_file import from_skops, is_of_scikit_learn, to_skops
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.sums_model import SumsModel
 
 Arrays = dict[str, NDArray[Any]]
@@ -232,6 +233,6 @@ def from_bytes(data: bytes) -> Any:
 
 def _predicts(model: Any) -> bool:
     """Return whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
-    if isinstance(model, (SumsModel, ClassRates, LabelDPClassifier)):
+    if isinstance(model, (SumsModel, ClassesModel, ClassRates, LabelDPClassifier)):
         return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

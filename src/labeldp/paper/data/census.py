@@ -246,9 +246,9 @@ def _blocks(path: Path, ddi: Path | None) -> Iterator[Block]:
         return _csv_blocks(path)
     if not name.endswith((".dat", ".dat.gz")):
         raise InvalidInput(f"{path.name}: expected EXT1940USCB.dat, an IPUMS extract (.dat, .dat.gz) or a .csv")
-    beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".xml")
-    if ddi is None and beside.is_file():
-        ddi = beside
+    neighbour = path.with_name(path.name.removesuffix(".gz")).with_suffix(".xml")
+    if ddi is None and neighbour.is_file():
+        ddi = neighbour
     return (ARCHIVE_LAYOUT if ddi is None else ipums_layout(ddi)).read(path)
 
 

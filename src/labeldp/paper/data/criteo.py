@@ -194,8 +194,8 @@ def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
             "field 2 (SalesAmountInEuro) should be an amount of at least 0, or -1 without a sale",
         ),
     )
-    for good, expected in tests:
-        wrong = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
+    for valid, expected in tests:
+        wrong = np.flatnonzero(~valid.to_numpy(zero_copy_only=False))
         if len(wrong):
             raise InvalidInput(f"{path.name}, line {first_line + int(wrong[0])}: {expected}")
 

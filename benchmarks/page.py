@@ -98,7 +98,7 @@ def overview(results: Path) -> str:
     """The machine, and a line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
-        "In how many rows we lead, are level (within 1 %) or a peer leads.",
+        "The table counts the rows in which we lead, are level (within 1 %), or a peer leads.",
         [
             Column("part", "part"),
             Column("rows", "rows", ",.0f"),

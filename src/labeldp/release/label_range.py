@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.formatting import plain
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.priors import unimodal_masses
-from labeldp.release.noisy_sums import Answer
+from labeldp.release.noisy_sums import SCORES, Answer
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sum_queries import SumQueries
 
@@ -172,6 +173,24 @@ def first_look(queries: SumQueries) -> LabelRange:
     found = label_range(counts, queries.size, float(queries.remaining))
     queries.clip(*found.clip)
     return found
+
+
+def score_look(queries: SumQueries) -> tuple[LabelRange, NormalScores]:
+    """Draw a histogram of the labels, and replace each label by its normal score under it. Return the range of the scores, and the scores.
+
+    Scores are never clipped as labels are: even rare labels have scores near those of others.
+    """
+    budget = histogram_share(queries.remaining, queries.size)
+    counts = queries.histogram(histogram_parts(queries.domain, queries.size, budget), budget)
+    parts = counts.values.size
+    known = _is_informative(counts, queries.size)
+    masses = _masses(counts, queries.size, parts) if known else np.full(parts, 1 / parts)
+    found = NormalScores.of(part_places(counts)[2], masses)
+    queries.score(found)
+    values = np.clip(found.scores, SCORES.lower, SCORES.upper)
+    mean = float(masses @ values)
+    variance = max(float(masses @ np.square(values - mean)), LEAST_VARIANCE)
+    return LabelRange(queries.clipped, float(values[0]), mean, variance, 1.0, 0.0), found
 
 
 def clip_text(sums: PrivateSums) -> str:

@@ -25,6 +25,8 @@ MOST_SUMS = 10_000_000
 
 MOST_WEIGHT = 2**18
 """The largest weight of a person, and the maximum number of rows of one."""
+SCORES = Domain(-2.5, 2.5, 257)
+"""The bounds and the grid of normal scores. A hundredth of normally distributed scores lie outside, and are moved to a bound."""
 LEAST_PER_ROW = 64
 """The minimum weight of a row, if the largest weight allows it. Then rounding loses at most 1/64 of a person's weight."""
 
@@ -105,6 +107,8 @@ class Answer(ReprMixin):
     residuals : bool
         Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then
         a range of such differences. Never for histograms.
+    scored : bool
+        Whether labels were replaced by normal scores first (`SumQueries.score`). `domain` is then `SCORES`. Never for histograms.
 
     Examples
     --------
@@ -124,6 +128,7 @@ class Answer(ReprMixin):
     grain: int = 1
     weight: int = 1
     residuals: bool = False
+    scored: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -138,6 +143,8 @@ class Answer(ReprMixin):
             raise InvalidInput("the sizes of an answer do not fit its kind")
         if counted and self.residuals:
             raise InvalidInput("a histogram counts labels, not residuals")
+        if self.scored and (counted or self.domain != SCORES):
+            raise InvalidInput("normal scores of labels are summed on their own grid, and a histogram counts labels")
         for name in ("values", "counts"):
             numbers = getattr(self, name)
             if numbers.shape != (sum(self.sizes),) or numbers.dtype != np.int64:
@@ -177,7 +184,7 @@ class Answer(ReprMixin):
 
     @property
     def sums(self) -> Floats:
-        """The numbers in the label's own unit: noisy sums of clipped labels or residuals over each cell or against each column of signs.
+        """The numbers in the unit of the labels or scores: noisy sums of clipped ones, or of residuals, by cell or column of signs.
 
         For a histogram they are noisy counts.
         """

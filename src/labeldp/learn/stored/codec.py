@@ -22,6 +22,7 @@ from labeldp.json_text import parse_json
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.sums.inference import Link
 from labeldp.learn.sums.partitions import Partitions
 from labeldp.learn.sums.sums_model import Pair, SumsModel
@@ -221,6 +222,16 @@ def _sums_model(state: State) -> SumsModel:
     return SumsModel(partitions, pairs, mean, effects, weights, spread, rest, found, (lower, upper), link)
 
 
+def _score_model(state: State) -> ScoreModel:
+    first, scores, loss, spread = exactly(state, "first", "scores", "loss", "spread")
+    return ScoreModel(
+        is_a(first, SumsModel, what="first"),
+        is_a(scores, NormalScores, what="scores"),
+        is_a(loss, Loss, what="loss"),
+        finite_float(spread, "the spread"),
+    )
+
+
 def _link(state: State) -> Link:
     name, lower, width, classes = exactly(state, "name", "lower", "width", "classes")
     if name not in ("identity", "log", "logit"):
@@ -264,6 +275,7 @@ add(
     StoredType("LabelRange", LabelRange, _state, _range),
     StoredType("Link", Link, _state, _link),
     StoredType("SumsModel", SumsModel, _sums_model_state, _sums_model),
+    StoredType("ScoreModel", ScoreModel, _state, _score_model),
     StoredType(
         "Fraction",
         Fraction,

@@ -389,9 +389,9 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         "labels" randomizes each label and trains on the result. "sums" adds noise to sums of labels over groups of records that
         the features define, which needs far less noise while ε is small, and learns effects of columns and of pairs of columns.
         "both" spends at most a fifth of ε on sums. Where these explain much, it randomizes labels minus their predictions, which
-        need less noise than labels; elsewhere it randomizes labels. "auto" takes sums or both, from ε and the number of records, or
-        labels if something is given that only they have: an estimator, a loss other than squared, a mechanism, a prior, values,
-        sample weights.
+        need less noise than labels; elsewhere it randomizes labels. For losses other than squared, labels are replaced by their normal
+        scores in sums and in residuals. "auto" takes sums or both, from ε and the number of records, or labels if something is given
+        that only they have: an estimator, a mechanism, a prior, values, sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
         The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
@@ -411,7 +411,8 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     Attributes
     ----------
     estimator_ : regressor
-        The regressor, fitted on private labels, the `SumsModel`, or both of them. It is public.
+        The regressor, fitted on private labels, the `SumsModel` (a `ScoreModel` for losses other than squared), or both of them. It is
+        public.
     method_ : Method
         Which method was used, and why.
     mechanism_ : FiniteMechanism

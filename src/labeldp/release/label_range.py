@@ -25,6 +25,8 @@ Integers = NDArray[np.int64]
 
 HISTOGRAM = Fraction(6, 100)
 """The maximum cost of a histogram, as a share of ε."""
+HISTOGRAM_OF_SCORES = Fraction(10, 100)
+"""The same, where labels become scores: the model answers with labels of the histogram."""
 ENOUGH = 1000
 """The maximum cost of a histogram, times the number of records: its noise then has a scale of 1/500 of them."""
 PARTS = 64
@@ -180,7 +182,7 @@ def score_look(queries: SumQueries) -> tuple[LabelRange, NormalScores]:
 
     Scores are never clipped as labels are: even rare labels have scores near those of others.
     """
-    budget = histogram_share(queries.remaining, queries.size)
+    budget = histogram_share(queries.remaining, queries.size, HISTOGRAM_OF_SCORES)
     counts = queries.histogram(histogram_parts(queries.domain, queries.size, budget), budget)
     parts = counts.values.size
     known = _is_informative(counts, queries.size)
@@ -208,6 +210,6 @@ def clip_text(sums: PrivateSums) -> str:
     )
 
 
-def histogram_share(epsilon: Fraction, records: int) -> Fraction:
-    """Return the part of ε for a histogram of the labels."""
-    return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))
+def histogram_share(epsilon: Fraction, records: int, most: Fraction = HISTOGRAM) -> Fraction:
+    """Return the part of ε for a histogram of the labels, at most the share `most`."""
+    return min(epsilon * most, Fraction(ENOUGH, records))

@@ -12,22 +12,17 @@ from typing import Annotated
 import typer
 
 from labeldp.cli.advise import advise
-from labeldp.cli.apply import apply
 from labeldp.cli.audit import audit
-from labeldp.cli.catalogue_help import exact_mechanisms, help_with, mechanisms, models
-from labeldp.cli.cells import cells
-from labeldp.cli.compare import compare
+from labeldp.cli.compare import compare, explore
 from labeldp.cli.console import complain, degrade_output, show_warning
+from labeldp.cli.demo import reproduce, sample_data
 from labeldp.cli.demo import run as demo
-from labeldp.cli.demo import sample_data
-from labeldp.cli.explore import explore
 from labeldp.cli.ledger import app as ledger
-from labeldp.cli.privatize import privatize
-from labeldp.cli.report import report
-from labeldp.cli.reproduce import reproduce
-from labeldp.cli.score import score
-from labeldp.cli.signing_keys import signing_keys
-from labeldp.cli.sums import sums
+from labeldp.cli.ledger import signing_keys
+from labeldp.cli.options import exact_mechanisms, help_with, mechanisms, models
+from labeldp.cli.privatize import apply, privatize
+from labeldp.cli.score import report, score
+from labeldp.cli.sums import cells, sums
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -88,7 +83,7 @@ def main() -> None:
     except LabelDPError as error:
         complain(str(error))
         sys.exit(error.exit_code)
-    except (MemoryError, RecursionError) as error:  # those of NumPy and Arrow are subclasses
+    except (MemoryError, RecursionError) as error:  # NumPy and Arrow raise subclasses
         complain(_out_of_memory(error))
         sys.exit(1)
     except OSError as error:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, softmax
-from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +25,7 @@ from labeldp.learn.estimator_checks import check_fit_parameters, without_values
 from labeldp.learn.stack import Member
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.decoding import indicator_values
+from labeldp.release.label_range import likely_rates
 
 LEAST_SHARE = 0.2
 """Regressions are clipped to this share of the base rate before they are calibrated, and to as much below one."""
@@ -133,7 +133,7 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         ]
         self.slopes_, self.shifts_ = np.array(fitted).T
         self.balance_ = np.zeros(len(self.rates_))
-        self.balance_ = _balance(self._logs(self._predicted(X)), self.rates_, weights)
+        self.balance_ = balance(self._logs(self._predicted(X)), self.rates_, weights)
         return rows, softmax(self._logs(held), axis=1)
 
     @property
@@ -192,18 +192,10 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
 
 
 def base_rates(values: Floats, weights: Floats) -> Floats:
-    """Return the rates of the classes among the labels, from their indicator values.
-
-    A noisy mean may be negative, or near zero by chance. So each rate is the mean of the normal distribution around its estimate
-    between 0 and 1, which is the estimate itself where it is precise.
-    """
+    """Return the rates of the classes among the labels, from their indicator values."""
     means = np.average(values, axis=0, weights=weights)
     errors = values.std(axis=0) * np.sqrt(np.square(weights).sum()) / weights.sum()
-    known = errors < 1e-3 * means
-    scale = np.where(known, 1.0, errors)
-    inside = truncnorm.mean(-means / scale, (1 - means) / scale, loc=means, scale=scale)
-    found = np.clip(np.where(known, means, inside), 0.5 / len(values), 1)
-    return np.asarray(found / found.sum())
+    return likely_rates(means, errors, 0.5 / len(values))
 
 
 def _modelled(classes: int) -> list[int]:
@@ -233,7 +225,7 @@ def _calibrated(odds: Floats, values: Floats, weights: Floats) -> tuple[float, f
     return float(found.x[0]), float(found.x[1])
 
 
-def _balance(logs: Floats, rates: Floats, weights: Floats) -> Floats:
+def balance(logs: Floats, rates: Floats, weights: Floats | None = None) -> Floats:
     """Return what to add to the logarithms of each class so that mean rates are these."""
     added = np.zeros(len(rates))
     for _ in range(BALANCING):

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
@@ -37,7 +38,7 @@ class Method:
     Attributes
     ----------
     name : {"labels", "sums", "both", "either"}
-        Noisy labels, noisy sums of labels, or sums first and then labels. For two classes, noisy counts of them may decide between
+        Noisy labels, noisy sums of labels, or sums first and then labels. For classes, noisy counts of them may decide between
         labels and sums ("either"); a fitted classifier has the decision.
     why : str
         The reason in words.
@@ -75,7 +76,7 @@ def grid_for_sums(domain: Domain, epsilon: Fraction, weight: int = 1) -> Domain:
     grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers. `weight` is that of a person.
     """
     most = max(2, _most_cells(epsilon, weight))
-    if domain.whole and domain.count <= most:
+    if domain.classes is not None or (domain.whole and domain.count <= most):
         return replace(domain, unit=None)
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
 
@@ -95,7 +96,7 @@ def choose_method(
     """Return the method of the smaller expected error for a mean model without an estimator of the user's own.
 
     Where labels are worth enough, they are randomized one by one, after sums. Elsewhere the prediction of `labeldp.advise` for bounds
-    alone decides between sums and labels: labels are uniform, and features explain half of their variance. Two classes have their own
+    alone decides between sums and labels: labels are uniform, and features explain half of their variance. Classes have their own
     rule (`labels_pay`).
 
     Parameters
@@ -118,10 +119,10 @@ def choose_method(
     if columns > MOST_COLUMNS:
         return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
     if domain.classes is not None:
-        if labels_pay(records, epsilon, 0.5):
-            return Method("either", "the rate of the second class decides")
+        if labels_pay(records, epsilon, np.full(domain.count, 1 / domain.count)):
+            return Method("either", "the rates of the classes decide")
         return Method(
-            "sums", "labels are too noisy at this epsilon and number of records, for any rate of the second class"
+            "sums", "labels are too noisy at this epsilon and number of records, for any rates of the classes"
         )
     models = ModelErrors(None, domain=domain)
     total, entries, size, of = exact_epsilon(epsilon), 1, records, "records"
@@ -136,16 +137,18 @@ def choose_method(
     )
 
 
-def labels_worth(records: int, epsilon: float) -> float:
-    """Return n·(e^ε − 1)²/e^ε: the number of labels over the noise of a randomized response with the values 0 and 1."""
-    return records * 2 * (math.cosh(min(epsilon, 100.0)) - 1)
+def labels_worth(records: int, epsilon: float, classes: int = 2) -> float:
+    """Return n·(e^ε − 1)²/(e^ε + K − 2): the number of labels over the noise of a randomized response of K classes."""
+    epsilon = min(epsilon, 100.0)
+    return records * 2 * (math.cosh(epsilon) - 1) / (1 + (classes - 2) * math.exp(-epsilon))
 
 
-def labels_pay(records: int, epsilon: float, rate: float) -> bool:
-    """Return whether randomized labels give a smaller log loss than sums, for two classes, given the rate of the second.
+def labels_pay(records: int, epsilon: float, rates: Floats) -> bool:
+    """Return whether randomized labels give a smaller log loss than sums, given the rates of the K classes.
 
-    Randomized response of a label of variance p(1 − p) adds noise of variance e^ε/(e^ε − 1)². So all labels together
-    are worth n·p(1 − p)·(e^ε − 1)²/e^ε in units of that noise. From `ENOUGH_SIGNAL` on, the misfit of a model from sums
-    costs more than noise.
+    Whether a label is of a class of rate p has variance p(1 − p), and randomized response adds noise of variance
+    (e^ε + K − 2)/(e^ε − 1)², for a rare class. So all labels together are worth n·p(1 − p)·(e^ε − 1)²/(e^ε + K − 2) in units of that noise,
+    of which the mean over the classes counts. From `ENOUGH_SIGNAL` on, the misfit of a model from sums costs more than noise.
     """
-    return rate * (1 - rate) * labels_worth(records, epsilon) > ENOUGH_SIGNAL
+    signal = float(np.mean(rates * (1 - rates))) * labels_worth(records, epsilon, len(rates))
+    return signal > ENOUGH_SIGNAL

@@ -45,6 +45,7 @@ from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_scores, fits_sums, grid_for_sums
 from labeldp.learn.score_model import ScoreModel
+from labeldp.learn.sums.classes_model import learn_classes
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import (
@@ -515,7 +516,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         persons : array-like, optional
             The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
             trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
-            where those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+            where each row of a person with k rows has the weight 1/k. Which rows exist, and whom they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -726,17 +727,24 @@ class SumsFit:
         count(self.queries.epsilon_exact + self.queries.reserved)
 
     def learn(
-        self, model: LabelPrivateEstimator, found: LabelRange | None = None
-    ) -> tuple[SumsModel, NormalScores | None]:
-        """Return a model of the mean label, or a model of the mean score and the scores."""
+        self, model: LabelPrivateEstimator, found: tuple[LabelRange, ...] | None = None
+    ) -> tuple[Any, NormalScores | None]:
+        """Ask for the sums. Return a model of means or rates, or a model of scores and the scores.
+
+        `found` is the first look, if it was taken already: one range, or one for each of several classes.
+        """
         try:
             with noting(SUMS_ARE_KEPT):
-                found, scores = score_look(self.queries) if self.scored else (found, None)
-                return self.learner.learn(self.queries, found), scores
+                if len(self.queries.domain.classes or ()) > 2:
+                    return learn_classes(self.learner, self.queries, found), None
+                one, scores = score_look(self.queries) if self.scored else (None if found is None else found[0], None)
+                return self.learner.learn(self.queries, one), scores
         finally:
             model.sums_ = self.queries.released
 
-    def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
+    def train(
+        self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: tuple[LabelRange, ...] | None = None
+    ) -> None:
         first, scores = self.learn(model, found)
         model.estimator_ = first if scores is None else ScoreModel.of(first, scores, model.loss, self.features)
 

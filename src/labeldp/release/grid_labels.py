@@ -55,6 +55,7 @@ class HeldLabels:
         self.lower, self.upper = 0, self.domain.count - 1
         self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
         self.residuals = self.scored = False
+        self.place: int | None = None
         self._labels = self.units
 
     @property
@@ -82,11 +83,30 @@ class HeldLabels:
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
 
+    def of_class(self, place: int) -> Self:
+        """Return these labels as 1 for the class at this index, and as 0 for all others."""
+        classes = self.domain.classes or ()
+        if len(classes) < 3:
+            raise InvalidInput("labels are of one class or another only if they are of three classes or more")
+        if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(classes):
+            raise InvalidInput(f"a class is given by its index, from 0 to {len(classes) - 1}, got {described(place)}")
+        if self.place is None and (self.residuals or (self.lower, self.upper) != (0, len(classes) - 1)):
+            raise InvalidInput(
+                "labels are of one class or another only before they are clipped or residuals are summed"
+            )
+        # A copy, so that an interrupt cannot leave the labels of one class with the name of another.
+        made = copy(self)
+        made.place, made.lower, made.upper = int(place), 0, 1
+        made.units = (self._labels == place).astype(np.int64)
+        return made
+
     def subtract(self, expected: Integers, reach: int) -> None:
         """Replace each label by its difference from a public number of units, clipped at ±`reach`.
 
         Differences are always taken from the labels before the first call, even if this is called again.
         """
+        if self.place is not None:
+            raise InvalidInput("residuals are of labels, and whether labels are of one class is summed now")
         whole = isinstance(reach, (int, np.integer)) and not isinstance(reach, bool)
         if not whole or not 1 <= 2 * int(reach) <= self.upper - self.lower:
             raise InvalidInput(
@@ -106,7 +126,7 @@ class HeldLabels:
 
     def as_scores(self, scores: NormalScores) -> Self:
         """Return a copy that has the score of each label in its place, rounded to the grid of `SCORES`."""
-        if self.residuals or self.scored:
+        if self.residuals or self.scored or self.place is not None:
             raise InvalidInput("labels become scores once, and before numbers are subtracted from them")
         if not (np.isfinite(scores.labels).all() and np.isfinite(scores.scores).all()):
             raise InvalidInput("normal scores must be finite numbers")

@@ -195,6 +195,31 @@ def score_look(queries: SumQueries) -> tuple[LabelRange, NormalScores]:
     return LabelRange(queries.clipped, float(values[0]), mean, variance, 1.0, 0.0), found
 
 
+def class_looks(queries: SumQueries) -> tuple[LabelRange, ...]:
+    """Draw the counts of three or more classes. Return the range of each label that tells whether a label is of a class."""
+    counts = queries.histogram(queries.domain.count, histogram_share(queries.remaining, queries.size))
+    error = np.sqrt(counts.sums_variance) / queries.size
+    rates = likely_rates(counts.sums / queries.size, np.full(counts.values.size, error), 0.5 / queries.size)
+    return tuple(
+        LabelRange((0, 1), 0.0, rate, max(rate * (1 - rate), LEAST_VARIANCE), 1.0, 0.0) for rate in rates.tolist()
+    )
+
+
+def likely_rates(means: Floats, errors: Floats, least: float) -> Floats:
+    """Return the likely rates of classes, given noisy estimates and their standard errors. They add up to one.
+
+    A noisy estimate may be negative, or near zero by chance. So each rate is the mean of the normal distribution around its estimate
+    between 0 and 1, which is the estimate itself where it is precise.
+    """
+    from scipy.stats import truncnorm  # slow to import, and only classes need it
+
+    known = errors < 1e-3 * means
+    scale = np.where(known, 1.0, errors)
+    inside = truncnorm.mean(-means / scale, (1 - means) / scale, loc=means, scale=scale)
+    found = np.clip(np.where(known, means, inside), least, 1)
+    return np.asarray(found / found.sum())
+
+
 def clip_text(sums: PrivateSums) -> str:
     """Return a note on the clip of sums that begin with a histogram, or nothing if it is as wide as the bounds. Costs nothing."""
     counts, *others = sums.answers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -107,6 +108,8 @@ class Answer(ReprMixin):
     residuals : bool
         Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then
         a range of such differences. Never for histograms.
+    place : int or None
+        The index of the class, if each label counts as 1 if it is of that class and as 0 otherwise. `clip` is then within (0, 1).
     scored : bool
         Whether labels were replaced by normal scores first (`SumQueries.score`). `domain` is then `SCORES`. Never for histograms.
 
@@ -128,6 +131,7 @@ class Answer(ReprMixin):
     grain: int = 1
     weight: int = 1
     residuals: bool = False
+    place: int | None = None
     scored: bool = False
 
     def __post_init__(self) -> None:
@@ -143,6 +147,10 @@ class Answer(ReprMixin):
             raise InvalidInput("the sizes of an answer do not fit its kind")
         if counted and self.residuals:
             raise InvalidInput("a histogram counts labels, not residuals")
+        if self.place is not None and (
+            counted or self.residuals or self.clip[1] > 1 or not 0 <= self.place < len(self.domain.classes or ())
+        ):
+            raise InvalidInput("the class of an answer does not fit its other fields")
         if self.scored and (counted or self.domain != SCORES):
             raise InvalidInput("normal scores of labels are summed on their own grid, and a histogram counts labels")
         for name in ("values", "counts"):
@@ -169,7 +177,10 @@ class Answer(ReprMixin):
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """The cost of the answer: its sensitivity divided by the scale."""
+        """The cost of the answer: its sensitivity divided by the scale.
+
+        Answers about several classes cost less together than their sum, see `total_cost`.
+        """
         return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
 
     @property
@@ -249,6 +260,19 @@ def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], dom
     if kind == "signs":
         return (upper - lower) * steps
     raise InvalidInput(f"the sensitivity of an answer of the kind {described(kind)} is unknown")
+
+
+def total_cost(costs: Iterable[tuple[int | None, Fraction]]) -> Fraction:
+    """Return the cost of answers together, given the class that each is about (None for all labels) and its cost.
+
+    A replaced label leaves one class and joins another, so the answers about the two most expensive classes count, and all that are
+    about no single class.
+    """
+    about: dict[int | None, Fraction] = {}
+    for place, cost in costs:
+        about[place] = about.get(place, Fraction(0)) + cost
+    common = about.pop(None, Fraction(0))
+    return common + sum(sorted(about.values())[-2:], Fraction(0))
 
 
 def laplace_variance(scale: float) -> float:

@@ -100,8 +100,8 @@ class SumQueries(ReprMixin):
 
     @property
     def domain(self) -> Domain:
-        """The bounds and the grid whose steps are the units: those of the labels, or of normal scores after `score`."""
-        return self._held.domain
+        """The bounds and the grid whose steps are the units: 0 and 1 while `indicate` is in effect, those of normal scores after `score`."""
+        return self._held.domain if self._held.place is None else Domain.integers(0, 1)
 
     @property
     def records(self) -> int:
@@ -130,8 +130,8 @@ class SumQueries(ReprMixin):
 
     @property
     def remaining(self) -> Fraction:
-        """The budget that is left for later answers."""
-        return self._budget.remaining
+        """The budget that is left for later answers, of what is summed now."""
+        return self._budget.left(self._held.place)
 
     @property
     def clipped(self) -> tuple[int, int]:
@@ -226,6 +226,29 @@ class SumQueries(ReprMixin):
         with self._alone():
             self._held.subtract(np.asarray(expected), reach)
 
+    def indicate(self, place: int) -> None:
+        """Sum whether labels are of one of three or more classes from now on: 1 for a label of that class, and 0 for any other.
+
+        Calling it again turns to another class. Each class has half of the budget that is left when it is called first.
+
+        Parameters
+        ----------
+        place : int
+            The index of the class.
+
+        Raises
+        ------
+        InvalidInput
+            If labels are not of three or more classes, or were clipped, or there is no such class.
+
+        Privacy
+        -------
+        Costs nothing. Replacing one label changes the sums of two classes: that of each by at most what a label of 0 or 1
+        changes. So all answers about single classes together cost what those about the two most expensive classes cost.
+        """
+        with self._alone():
+            self._held = self._held.of_class(place)
+
     def histogram(self, parts: int, epsilon: Epsilon) -> Answer:
         """Count the labels in each of several equal parts of the grid, with Laplace noise of scale 2/ε.
 
@@ -259,9 +282,14 @@ class SumQueries(ReprMixin):
                 f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
             )
         with self._alone():
-            if self._held.residuals or self._held.scored:
-                now = "residuals" if self._held.residuals else "scores"
-                raise InvalidInput(f"a histogram counts labels, and {now} are summed now: ask for it before")
+            held = self._held
+            if held.residuals or held.scored or held.place is not None:
+                now = "residuals are summed now: ask for it before subtract"
+                if held.place is not None:
+                    now = "whether they are of one class is summed now: ask for it before indicate"
+                elif held.scored:
+                    now = "scores are summed now: ask for it before score"
+                raise InvalidInput(f"a histogram counts labels, and {now}")
             return self._keep("histogram", (int(parts),), histogram_counts(self._held, int(parts)), epsilon)
 
     def over_cells(self, codes: Any, cells: Any, epsilon: Epsilon) -> Answer:

@@ -211,7 +211,7 @@ def answer_columns(
 
     Privacy
     -------
-    Costs ε for any columns, provided that they were made without the labels. The histogram sets the clip. What is left of ε
+    Costs ε for any columns, provided that they were made without the labels. The histogram determines the clip. The rest of ε
     is divided equally: one part for all signs together, one for each column of cell numbers.
     """
     given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
@@ -411,7 +411,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
 
 
 def require_labels(without: int, records: int, path: Path, *, matching: bool) -> None:
-    """Raise `InvalidInput` if no record of the other party's file has a label, or some have none and that is not expected."""
+    """Raise `InvalidInput` if no record of the other party's file has a label, or if some unexpectedly lack one."""
     if not records:
         raise InvalidInput(f"no id of {path} has a label: is the id column right?")
     if without and not matching:

@@ -30,7 +30,8 @@ class SumsBudget:
     """The budget of a release of sums for each record or person, and its remainder. The first draw charges all of it to the ledger.
 
     `reserved` is charged at the same time, for a release of the same labels that follows. Raises an error immediately if the ledger
-    has less left.
+    has less left. What remains for answers about single classes is half of what remains otherwise, for each class: a
+    replaced label changes the answers about two of them.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class SumsBudget:
         reserved: Fraction = Fraction(0),
     ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
+        self._of_classes: dict[int, Fraction] = {}
         self._account, self._charged = Account(self.epsilon + reserved, ledger, dataset, unit=unit), False
         self._account.require()
 
@@ -51,14 +53,28 @@ class SumsBudget:
             self._account.charge(sums_request(domain, records))
         self._charged = True
 
-    def share(self, epsilon: Epsilon) -> Fraction:
+    def left(self, place: int | None = None) -> Fraction:
+        """Return the budget that is left for answers about all labels, or about one class."""
+        if place is None:
+            return self.remaining - 2 * max(self._of_classes.values(), default=Fraction(0))
+        return self.remaining / 2 - self._of_classes.get(place, Fraction(0))
+
+    def spend(self, cost: Fraction, place: int | None = None) -> None:
+        """Subtract the cost of an answer that is about to be drawn."""
+        if place is None:
+            self.remaining -= cost
+        else:
+            self._of_classes[place] = self._of_classes.get(place, Fraction(0)) + cost
+
+    def share(self, epsilon: Epsilon, place: int | None = None) -> Fraction:
         """Return the ε of one answer. The remainder, a fraction of many digits, is also valid."""
-        if isinstance(epsilon, Fraction) and 0 < epsilon <= self.remaining:
+        left = self.left(place)
+        if isinstance(epsilon, Fraction) and 0 < epsilon <= left:
             return epsilon
         asked = exact_epsilon(epsilon)
-        if asked > self.remaining:
+        if asked > left:
             raise InvalidInput(
-                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(self.remaining):.6g} of "
+                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(left):.6g} of "
                 f"{float(self.epsilon):.6g} remains. Nothing was drawn. Ask for less, or for all that remains (queries.remaining)"
             )
         return asked
@@ -93,7 +109,8 @@ def draw_answer(
         The budget of the answer.
     """
     domain, clip, grain = held.domain, (held.lower, held.upper), 1
-    asked = budget.share(epsilon)
+    place = held.place if isinstance(held, HeldLabels) else None
+    asked = budget.share(epsilon, place)
     if kind == "signs":
         width = held.upper - held.lower
         while width and grain * held.weight * width < _SCALE_PER_SIGN * sizes[0] * asked:
@@ -107,11 +124,11 @@ def draw_answer(
     sums = sums * grain
     budget.charge(domain, held.records)
     if scale:
-        budget.remaining -= sensitivity / Fraction(scale)
+        budget.spend(sensitivity / Fraction(scale), place)
         noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
         # Noise is clipped at 2^62 and sums are below 2^61, so clipping here is post-processing of the exact noisy sum.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
-    what = (held.residuals, held.scored) if isinstance(held, HeldLabels) else (False, False)
+    what = (held.residuals, place, held.scored) if isinstance(held, HeldLabels) else (False, place, False)
     return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, *what)
 
 

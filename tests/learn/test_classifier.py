@@ -148,6 +148,8 @@ def test_few_labels_or_a_rare_class_are_summed():
     assert LabelDPClassifier(epsilon=0.5).fit(X, Y).method_.name == "sums"
     assert labels_pay(ROWS, 4, np.array([0.7, 0.3]))
     assert not labels_pay(ROWS, 4, np.array([0.99, 0.01]))
+    pays = {k: [labels_pay(2000 * n, 2, np.full(k, 1 / k)) for n in (1, 5, 1000)] for k in (2, 3, 10)}
+    assert pays == {2: [False, True, True], 3: [False, True, True], 10: [False, False, True]}
 
 
 @pytest.mark.parametrize("classes", [2, 3, 20])

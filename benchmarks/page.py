@@ -42,7 +42,15 @@ ROWS = {
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
         row["mechanism"]
-        not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
+        not in {
+            "staircase",
+            "Laplace",
+            "exponential, continuous",
+            "exponential",
+            "randomized response",
+            "RRWithPrior",
+            "RPWithPrior, least loss",
+        }
     ),
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
     ("startup", "startup"): lambda row: row["name"] not in {"help", "randomize rr-on-bins"},

@@ -42,7 +42,15 @@ ROWS = {
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
         row["mechanism"]
-        not in {"staircase", "Laplace", "exponential, continuous", "exponential", "randomized response", "RRWithPrior"}
+        not in {
+            "staircase",
+            "Laplace",
+            "exponential, continuous",
+            "exponential",
+            "randomized response",
+            "RRWithPrior",
+            "RPWithPrior, least loss",
+        }
     ),
     ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
     ("startup", "startup"): lambda row: row["name"] not in {"help", "randomize rr-on-bins"},
@@ -98,7 +106,7 @@ def overview(results: Path) -> str:
     """The machine, and a line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
-        "In how many rows we lead, are level (within 1 %) or a peer leads.",
+        "The table counts the rows in which we lead, are level (within 1 %), or a peer leads.",
         [
             Column("part", "part"),
             Column("rows", "rows", ",.0f"),
@@ -156,7 +164,7 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
         alt = (
-            re.split(r"[:.] ", alt)[0]
+            re.split(r"\. |: [^:]+ from [\d.]+ at ", alt)[0]
             + f". The file {result.part}.json contains all figures of this picture as numbers."
         )
         pieces.append(f"![{alt}](benchmarks/{picture.name})")

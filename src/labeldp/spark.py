@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from labeldp.artifact.description import read_description
 from labeldp.artifact.manifest import release_folder
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from labeldp.engines.spark.spark_input import SparkInput
 
+Given = ParamSpec("Given")
 Outcome = TypeVar("Outcome")
 
 __all__ = ["apply", "matching_features", "privatize", "score", "sums"]
@@ -456,7 +457,7 @@ def score(
     return _run(score_labels, SparkLabels(labels), predictions, out, epsilon, domain, **wanted, **charged)
 
 
-def _run(release: Callable[..., Outcome], *arguments: object, **options: object) -> Outcome:
+def _run(release: Callable[Given, Outcome], *arguments: Given.args, **options: Given.kwargs) -> Outcome:
     """Return what a release returns. Its errors contain none of Spark's own texts."""
     from labeldp.engines.spark.jobs import without_spark_texts
 

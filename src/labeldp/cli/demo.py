@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from labeldp.paper.experiments import Reproduction, Scale
 
 
-def run(
+def demo(
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="A new folder for data, messages and report.")
     ] = Path("labeldp-demo"),
@@ -42,7 +42,7 @@ def run(
     """
     import shutil
 
-    from labeldp.paper import demo
+    from labeldp.paper import demo as story
 
     if folder.exists():
         if not force or not (folder / "ledger.db").exists():
@@ -56,14 +56,14 @@ def run(
             if not err.is_terminal:
                 err.print(text)
 
-        result = demo.run_demo(folder, rows=rows, on_step=step)
+        result = story.run_demo(folder, rows=rows, on_step=step)
         step("writing the report")
-        demo.report(result).write(folder / "report.html")
+        story.report(result).write(folder / "report.html")
     print_table(
-        f"mean squared test error of the model, ε = {demo.EPSILON}",
-        demo.COLUMNS,
-        demo.table_rows(result),
-        bold=[1 if row[0] == demo.AUTO else -1 for row in demo.table_rows(result)],
+        f"mean squared test error of the model, ε = {story.EPSILON}",
+        story.COLUMNS,
+        story.table_rows(result),
+        bold=[1 if row[0] == story.AUTO else -1 for row in story.table_rows(result)],
         left=[0],
     )
     out.print(
@@ -73,7 +73,7 @@ def run(
     line("report", f"{folder / 'report.html'}")
     line(
         "message",
-        f"{folder / f'message-auto-{demo.EPSILON}'}  (manifest.json, mechanism.json, labels.parquet, PRIVACY.md)",
+        f"{folder / f'message-auto-{story.EPSILON}'}  (manifest.json, mechanism.json, labels.parquet, PRIVACY.md)",
     )
     line("ledger", f"labeldp ledger show {folder / 'ledger.db'}")
 

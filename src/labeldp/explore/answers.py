@@ -27,6 +27,7 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.label_cells import Cells, merged_prior
 from labeldp.mechanisms.prediction import ModelErrors
 from labeldp.mechanisms.registry import Request
+from labeldp.plots.pictures import joint_mass
 from labeldp.priors import BudgetSplit, Prior
 from labeldp.release.randomizer import check_bounds
 
@@ -488,14 +489,11 @@ def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float
     """Return the channel in at most 60 × 60 cells. Labels within a cell count as often as the distribution has them."""
     lower, upper = min(bounds[0], float(prior.values[0])), max(bounds[1], float(prior.values[-1]))
     label_edges = np.linspace(lower, upper, min(CELLS, max(2, prior.values.size)) + 1)
-    rows = _place(label_edges, prior.values)
     outputs = np.sort(mechanism.outputs)
     single = outputs.size <= CELLS
     report_edges = _around(outputs) if single else np.linspace(outputs[0], outputs[-1], CELLS + 1)
-    columns = _place(report_edges, mechanism.outputs)
-    shares = np.zeros((label_edges.size - 1, report_edges.size - 1))
-    weights = mechanism.matrix(prior.values) * prior.masses[:, None]
-    np.add.at(shares, (rows[:, None], columns[None, :]), weights)
+    chances = mechanism.matrix(prior.values)
+    shares = joint_mass((prior.values, prior.masses), mechanism.outputs, chances, label_edges, report_edges)
     totals = shares.sum(axis=1, keepdims=True)
     reports = outputs if single else (report_edges[:-1] + report_edges[1:]) / 2
     return Channel(label_edges, reports, np.divide(shares, totals, out=shares, where=totals > 0), single)
@@ -507,8 +505,7 @@ def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats
     outputs, weights = outputs[order], weights[order]
     if outputs.size <= most:
         return outputs, weights
-    edges = np.linspace(outputs[0], outputs[-1], most + 1)
-    sums = np.bincount(_place(edges, outputs), weights, most).astype(np.float64)
+    sums, edges = np.histogram(outputs, most, weights=weights)
     return (edges[:-1] + edges[1:]) / 2, sums
 
 
@@ -518,10 +515,6 @@ def _around(outputs: Floats) -> Floats:
         return np.array([outputs[0] - 0.5, outputs[0] + 0.5])
     middles = (outputs[:-1] + outputs[1:]) / 2
     return np.concatenate([[2 * outputs[0] - middles[0]], middles, [2 * outputs[-1] - middles[-1]]])
-
-
-def _place(edges: Floats, values: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@
 | `joined_features` | joins features and private labels by id |
 | `learners`, `boosting` | learners by name, and trees sized for noisy labels |
 | `conditional`, `class_rates`, `cross_fitting` | models of other losses than the squared one, of classes, and what the two share |
+| `score_model` | best answers for any loss, from normal scores; models of other losses from noisy sums |
 | `sums/` | the model from noisy sums |
 | `regressor`, `classifier`, `method` | `LabelDPRegressor`, `LabelDPClassifier`, and their choice between noisy labels and noisy sums |
 | `train`, `verdict` | `labeldp.train`, and its report in words |

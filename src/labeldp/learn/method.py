@@ -17,6 +17,7 @@ from labeldp.learn.conditional import MOST_STACKS
 from labeldp.learn.sums.partitions import MOST_COLUMNS
 from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.release.grid_labels import FINE_CELLS, WIDEST_WEIGHTED
+from labeldp.release.noisy_sums import SCORES
 from labeldp.sampling.integer_noise import WIDEST
 
 METHODS = ("auto", "labels", "sums", "both")
@@ -79,10 +80,19 @@ def grid_for_sums(domain: Domain, epsilon: Fraction, weight: int = 1) -> Domain:
     A fine grid costs nothing, so cells that the user gave for a prior do not count; whole labels keep theirs. At a tiny ε the
     grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers. `weight` is that of a person.
     """
-    most = max(2, min(int(epsilon * WIDEST // 100 // 300), WIDEST_WEIGHTED) // weight)
+    most = max(2, _most_cells(epsilon, weight))
     if domain.classes is not None or (domain.whole and domain.count <= most):
         return replace(domain, unit=None)
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
+
+
+def fits_scores(epsilon: Fraction, weight: int = 1) -> bool:
+    """Return whether sums of normal scores with this ε fit into 64-bit integers: their grid is the same for every ε."""
+    return _most_cells(epsilon, weight) >= SCORES.count
+
+
+def _most_cells(epsilon: Fraction, weight: int) -> int:
+    return min(int(epsilon * WIDEST // 100 // 300), WIDEST_WEIGHTED) // weight
 
 
 def choose_method(

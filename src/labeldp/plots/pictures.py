@@ -328,7 +328,7 @@ def joint(
     from scipy.ndimage import gaussian_filter
 
     axes = ax if ax is not None else new_axes(4.4, 4.4)
-    density = gaussian_filter(_joint_mass(labels, outputs, weights, edges), 1.5, mode="nearest")
+    density = gaussian_filter(joint_mass(labels, outputs, weights, edges, edges), 1.5, mode="nearest")
     levels = np.geomspace(density.max() * 1e-4, density.max(), 13)
     centres = (edges[:-1] + edges[1:]) / 2
     shades: dict[str, Any] = {"norm": LogNorm(levels[0], levels[-1]), "cmap": "magma_r", "extend": "min"}
@@ -384,12 +384,12 @@ def mean_values(
     return tidy(axes, legend=True)
 
 
-def _joint_mass(labels: Distribution, outputs: Floats, weights: Floats, edges: Floats) -> Floats:
-    """Return P[true label in cell i, private label in cell j] on a square grid, exact up to the cells."""
+def joint_mass(labels: Distribution, outputs: Floats, weights: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return P[true label in cell i, private label in cell j] for cells with these borders, exact up to the cells."""
     values, masses = labels
-    rows, columns = (np.clip(part, edges[0], edges[-1]) for part in np.broadcast_arrays(values[:, None], outputs))
-    joint_weights = (weights * masses[:, None]).ravel()
-    return np.asarray(np.histogram2d(rows.ravel(), columns.ravel(), [edges, edges], weights=joint_weights)[0])
+    places = np.broadcast_arrays(values[:, None], outputs)
+    x, y = (np.clip(part, edges[0], edges[-1]).ravel() for part, edges in zip(places, (rows, columns), strict=True))
+    return np.asarray(np.histogram2d(x, y, [rows, columns], weights=(weights * masses[:, None]).ravel())[0])
 
 
 COLOUR = CURVES[1]

@@ -12,7 +12,8 @@ from labeldp.arrays import as_numpy, offending_rows
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described
-from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, Weighting, parts_of
+from labeldp.mechanisms.bias_variance import NormalScores
+from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, SCORES, Weighting, parts_of
 from labeldp.release.randomizer import numbered_persons
 
 FINE_CELLS = 2**20 + 1
@@ -53,7 +54,7 @@ class HeldLabels:
         require_room(self.total, self.domain)
         self.lower, self.upper = 0, self.domain.count - 1
         self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
-        self.residuals = False
+        self.residuals = self.scored = False
         self.place: int | None = None
         self._labels = self.units
 
@@ -122,6 +123,19 @@ class HeldLabels:
         self.residuals = True
         self.units = np.clip(self._labels - expected, -int(reach), int(reach))
         self.lower, self.upper = -int(reach), int(reach)
+
+    def as_scores(self, scores: NormalScores) -> Self:
+        """Return a copy that has the score of each label in its place, rounded to the grid of `SCORES`."""
+        if self.residuals or self.scored or self.place is not None:
+            raise InvalidInput("labels become scores once, and before numbers are subtracted from them")
+        if not (np.isfinite(scores.labels).all() and np.isfinite(scores.scores).all()):
+            raise InvalidInput("normal scores must be finite numbers")
+        found = copy(self)
+        values = scores.at(np.asarray(self.domain.lower + self.domain.step * self.units))
+        lower, upper = (int(end) for end in SCORES.cell(np.clip(scores.scores[[0, -1]], SCORES.lower, SCORES.upper)))
+        found.domain, found.scored, found.lower, found.upper = SCORES, True, lower, upper
+        found.units = found._labels = units_of(values, SCORES, lower, upper)  # noqa: SLF001
+        return found
 
     def histogram(self, parts: int) -> Integers:
         """Return the number, or the weight, of labels in each of `parts` equal parts of the grid."""

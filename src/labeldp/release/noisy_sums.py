@@ -26,6 +26,8 @@ MOST_SUMS = 10_000_000
 
 MOST_WEIGHT = 2**18
 """The largest weight of a person, and the maximum number of rows of one."""
+SCORES = Domain(-2.5, 2.5, 257)
+"""The bounds and the grid of normal scores. A hundredth of normally distributed scores lie outside, and are moved to a bound."""
 LEAST_PER_ROW = 64
 """The minimum weight of a row, if the largest weight allows it. Then rounding loses at most 1/64 of a person's weight."""
 
@@ -108,6 +110,8 @@ class Answer(ReprMixin):
         a range of such differences. Never for histograms.
     place : int or None
         The index of the class, if each label counts as 1 if it is of that class and as 0 otherwise. `clip` is then within (0, 1).
+    scored : bool
+        Whether labels were replaced by normal scores first (`SumQueries.score`). `domain` is then `SCORES`. Never for histograms.
 
     Examples
     --------
@@ -128,6 +132,7 @@ class Answer(ReprMixin):
     weight: int = 1
     residuals: bool = False
     place: int | None = None
+    scored: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -146,6 +151,8 @@ class Answer(ReprMixin):
             counted or self.residuals or self.clip[1] > 1 or not 0 <= self.place < len(self.domain.classes or ())
         ):
             raise InvalidInput("the class of an answer does not fit its other fields")
+        if self.scored and (counted or self.domain != SCORES):
+            raise InvalidInput("normal scores of labels are summed on their own grid, and a histogram counts labels")
         for name in ("values", "counts"):
             numbers = getattr(self, name)
             if numbers.shape != (sum(self.sizes),) or numbers.dtype != np.int64:
@@ -188,7 +195,7 @@ class Answer(ReprMixin):
 
     @property
     def sums(self) -> Floats:
-        """The numbers in the label's own unit: noisy sums of clipped labels or residuals over each cell or against each column of signs.
+        """The numbers in the unit of the labels or scores: noisy sums of clipped ones, or of residuals, by cell or column of signs.
 
         For a histogram they are noisy counts.
         """

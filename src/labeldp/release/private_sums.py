@@ -30,7 +30,7 @@ from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.grid_labels import HeldLabels, are_several, checked_partitions, checked_signs
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import LARGEST_SUM, Answer, Weighting, parts_of, total_cost
+from labeldp.release.noisy_sums import LARGEST_SUM, SCORES, Answer, Weighting, parts_of, total_cost
 from labeldp.release.sums_draw import SumsBudget, draw_answer
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
@@ -65,14 +65,15 @@ class _StoredAnswer:
     weight: int
     residuals: bool
     place: int | None
+    scored: bool
 
     @classmethod
     def of(cls, answer: Answer) -> _StoredAnswer:
         lists = (answer.clip, answer.sizes, answer.counts.tolist(), answer.values.tolist())
         clip, sizes, counts, values = ([str(number) for number in one] for one in lists)
         cost = str(answer.sensitivity), answer.scale, str(answer.epsilon_exact)
-        last = answer.weight, answer.residuals, answer.place
-        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, *last)
+        what = answer.residuals, answer.place, answer.scored
+        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, answer.weight, *what)
 
     def answer(self, domain: Domain) -> Answer:
         """Return the answer. Nothing is believed that can be computed."""
@@ -86,11 +87,12 @@ class _StoredAnswer:
             clip=(int(clip[0]), int(clip[1])),
             counts=stored_integers(self.counts, "counts"),
             sizes=tuple(stored_integers(self.sizes, "sizes").tolist()),
-            domain=domain,
+            domain=SCORES if self.scored else domain,
             grain=int(stored_integers([self.grain], "grain")[0]),
             weight=self.weight,
             residuals=self.residuals,
             place=self.place,
+            scored=self.scored,
         )
         if _StoredAnswer.of(made) != self:
             raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
@@ -565,7 +567,7 @@ class PrivateSums(ReprMixin):
 
 def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
     """Raise `InvalidInput` for an answer that cannot be about `records` labels on this grid."""
-    if answer.domain != domain or answer.domain.whole != domain.whole:
+    if not answer.scored and (answer.domain != domain or answer.domain.whole != domain.whole):
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]
     if answer.kind == "cells" and any(
@@ -729,9 +731,12 @@ def _what(answer: Answer, domain: Domain) -> str:
         what += f" in {len(answer.sizes)} partitions"
     if answer.place is not None and domain.classes is not None:
         return f"{what}, where a label is 1 if it is {domain.classes[answer.place]!r} and 0 otherwise"
+    if answer.scored:
+        what, domain = what.replace("sums of labels", "sums of the labels' normal scores"), SCORES
     if answer.kind == "histogram" or answer.clip == (0, domain.count - 1):
         return what
     start = 0.0 if answer.residuals else domain.lower
     low, high = (start + end * domain.step for end in answer.clip)
-    less = ", each label less what earlier sums predict" if answer.residuals else ""
+    each = "score" if answer.scored else "label"
+    less = f", each {each} less what earlier sums predict" if answer.residuals else ""
     return f"{what}{less}, clipped to {low:.6g} … {high:.6g}"

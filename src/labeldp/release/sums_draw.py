@@ -128,8 +128,8 @@ def draw_answer(
         noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
         # Noise is clipped at 2^62 and sums are below 2^61, so clipping here is post-processing of the exact noisy sum.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
-    residuals = isinstance(held, HeldLabels) and held.residuals
-    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, residuals, place)
+    what = (held.residuals, place, held.scored) if isinstance(held, HeldLabels) else (False, place, False)
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, *what)
 
 
 def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:

@@ -31,6 +31,7 @@ from labeldp.json_text import parse_json
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.inference import Link
 from labeldp.learn.sums.partitions import Partitions
@@ -243,6 +244,16 @@ def _classes_model(state: State) -> ClassesModel:
     return ClassesModel(models, classes)
 
 
+def _score_model(state: State) -> ScoreModel:
+    first, scores, loss, spread = exactly(state, "first", "scores", "loss", "spread")
+    return ScoreModel(
+        is_a(first, SumsModel, what="first"),
+        is_a(scores, NormalScores, what="scores"),
+        is_a(loss, Loss, what="loss"),
+        finite_float(spread, "the spread"),
+    )
+
+
 def _link(state: State) -> Link:
     name, lower, width, classes = exactly(state, "name", "lower", "width", "classes")
     if name not in ("identity", "log", "logit"):
@@ -287,6 +298,7 @@ add(
     StoredType("Link", Link, _state, _link),
     StoredType("SumsModel", SumsModel, _sums_model_state, _sums_model),
     StoredType("ClassesModel", ClassesModel, _state, _classes_model),
+    StoredType("ScoreModel", ScoreModel, _state, _score_model),
     StoredType(
         "Fraction",
         Fraction,

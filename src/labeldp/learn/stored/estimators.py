@@ -38,6 +38,7 @@ from labeldp.learn.learners import BoostingRegressor, StackedRegressor
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
 from labeldp.learn.regressor import LabelDPRegressor
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
 from labeldp.learn.stored.codec import (
@@ -225,6 +226,11 @@ def _check_encoded(model: Any) -> None:
         raise InvalidInput("the trees do not fit the columns")
 
 
+def _check_conditional(model: Any) -> None:
+    if model.scores is not None and model.first is None:
+        raise InvalidInput("the model of the scores is missing")
+
+
 def _check_private(model: Any) -> None:
     if model.ledger is not None:  # a copy without it could be fitted at no charge
         raise NotStorable("an estimator with a ledger cannot be stored: save its estimator_, with the bounds as facts")
@@ -380,7 +386,10 @@ add(
             "location_": (BaseEstimator,),
             "spread_": (BaseEstimator, NONE),
             **dict.fromkeys(("level_", "weight_", "factor_", "floor_"), NUMBER),
+            "first": (SumsModel, NONE),
+            "scores": (NormalScores, NONE),
         },
+        _check_conditional,
     ),
     estimator(ClassRates, {"mechanism": (FiniteMechanism,), "encoder_": (ColumnEncoder, NONE), **RATES}, _check_rates),
     estimator(
@@ -396,7 +405,7 @@ add(
             "domain": (Domain, tuple),
             "loss": (str, Loss),
             "prior": (Prior, NONE),
-            "estimator_": (BaseEstimator, SumsModel),
+            "estimator_": (BaseEstimator, SumsModel, ScoreModel),
         },
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),

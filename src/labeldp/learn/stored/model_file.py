@@ -22,6 +22,7 @@ from labeldp.errors import InvalidInput
 from labeldp.learn.class_rates import ClassRates
 from labeldp.learn.classifier import LabelDPClassifier
 from labeldp.learn.record_checks import all_are, is_a
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.stored import estimators  # noqa: F401 - enters the types of estimators
 from labeldp.learn.stored.codec import TREE_NODES, NotStorable, type_named, type_of
 from labeldp.learn.stored.skops_file import from_skops, is_of_scikit_learn, to_skops
@@ -233,6 +234,6 @@ def from_bytes(data: bytes) -> Any:
 
 def _predicts(model: Any) -> bool:
     """Return whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
-    if isinstance(model, (SumsModel, ClassesModel, ClassRates, LabelDPClassifier)):
+    if isinstance(model, (SumsModel, ScoreModel, ClassesModel, ClassRates, LabelDPClassifier)):
         return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

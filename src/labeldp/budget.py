@@ -124,6 +124,17 @@ def float_up(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+class Priced:
+    """Something that costs `epsilon_exact`."""
+
+    epsilon_exact: Fraction
+
+    @property
+    def epsilon(self) -> float:
+        """`epsilon_exact` as a float, rounded up."""
+        return float_up(self.epsilon_exact)
+
+
 def rounded_up(value: Fraction, digits: int = 6) -> str:
     """Return a few digits of the value, rounded up, because a printed bound must still be a bound."""
     upwards = Context(prec=digits, rounding=ROUND_CEILING)

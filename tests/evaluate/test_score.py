@@ -157,7 +157,7 @@ def test_an_edited_score_is_refused(files):
         Score.from_json(json.dumps(record))
     record = json.loads(text)
     record["sums"][0]["first"]["scale"] *= 2
-    with pytest.raises(InvalidInput, match="epsilon of noisy sums"):
+    with pytest.raises(InvalidInput, match="epsilon of first in"):
         Score.from_json(json.dumps(record))
     record = json.loads(text)
     record["sums"][0]["first"]["values"][0][0] = "1"

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from labeldp.arrays import Floats, label_array, offending_rows
-from labeldp.budget import Epsilon, float_up
+from labeldp.budget import Epsilon, Priced
 from labeldp.domain import Domain, named_classes
 from labeldp.errors import InvalidInput
 from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
@@ -32,7 +32,7 @@ FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
 
 @dataclass(frozen=True, repr=False)
-class HeldOutError(ReprMixin):
+class HeldOutError(Priced, ReprMixin):
     """The test error of a model on held-out records, from noisy sums of their labels. It contains no labels.
 
     Attributes
@@ -78,11 +78,6 @@ class HeldOutError(ReprMixin):
     bias: HeldOutFigure
     records: int
     epsilon_exact: Fraction
-
-    @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
 
     @property
     def figures(self) -> dict[str, HeldOutFigure]:

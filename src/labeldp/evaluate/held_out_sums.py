@@ -3,7 +3,7 @@
 For labels y and predictions f of the first model, f' of another, every figure follows from the means of y, y², 2·(f − mean f)·y, |y − f|,
 |y − f'| and (y − f')² − (y − f)². Each is a mean of numbers that one label moves by at most a public width, and the last one by
 little if the models are alike. They share one noise, whose shape is cut to what a label can do to the first four together
-(`release/noise_body.py`). Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
+(`Body` in `release/group_sums.py`). Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
 part of ε goes into sums of squares, which tell how much the figures vary from sample to sample.
 
 All of this is done on a scale on which the bounds are 0 and 1, so that no square or fourth power leaves the floats.
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
 from labeldp.evaluate.held_out_figures import (
     HeldOutFigure,
     Linear,
@@ -31,8 +32,17 @@ from labeldp.evaluate.held_out_figures import (
     reach_of_noise,
     reach_of_sampling,
 )
-from labeldp.release.group_sums import Codes, GroupSums, Rows, add_noise, check_numbers, exact_numbers
-from labeldp.release.noise_body import CUBE, UNITS, Body, Changes
+from labeldp.release.group_sums import (
+    UNITS,
+    Body,
+    Changes,
+    Codes,
+    GroupSums,
+    Rows,
+    add_noise,
+    check_numbers,
+    exact_numbers,
+)
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 
@@ -95,6 +105,15 @@ class HeldOutSums:
     spread: GroupSums
     means: Floats
     predicted: Floats
+
+    def __post_init__(self) -> None:
+        groups = len(self.first.counts)
+        fits = self.means.shape[:1] == self.predicted.shape == (groups,) and self.means.ndim == 2
+        if not fits or self.first.counts.min() < 2:
+            raise InvalidInput("the predictions' means of a score are damaged")
+        for part, size in ((self.first, 2 + 2 * self.models), (self.spread, MIXED + self.models)):
+            if part.kind != "numbers" or part.values.shape != (groups, size):
+                raise InvalidInput("the sums of a score do not answer its questions")
 
     @classmethod
     def ask(
@@ -161,6 +180,7 @@ class HeldOutSums:
         rows = Rows.of(np.zeros(TYPICAL, np.int64))
         asked = _Questions.of(some[None], rows, np.array([[off + MIDDLE]]))
         body, (low, high) = asked.body, asked.ends[0].T
+        assert body is not None, "made by `of`"
         line = _error_line(ABSOLUTE + 1, off) * (high - low) / (UNITS * records)
         noise = float(line @ body.covariance(0, ABSOLUTE + 1, first) @ line)
         direct = float(np.square(ENDS - some).max()) ** 2
@@ -177,15 +197,6 @@ class HeldOutSums:
     def parts(self) -> tuple[GroupSums, ...]:
         """All sums that cost something."""
         return self.first, self.spread
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the sums for JSON."""
-        return {
-            "first": self.first.to_record(),
-            "spread": self.spread.to_record(),
-            "means": self.means.tolist(),
-            "predicted": self.predicted.tolist(),
-        }
 
     def group(self, group: int) -> GroupFigures:
         """Return the figures of one group."""
@@ -375,12 +386,12 @@ class _Questions:
     """
 
     means: Floats
-    ends: Floats
-    body: Body
+    ends: Floats = field(default_factory=lambda: np.empty(0))
+    body: Body | None = None
 
     @classmethod
     def of(cls, f: Floats, rows: Rows, means: Floats) -> _Questions:
-        made = cls(means[:, 0], np.empty(0), CUBE)
+        made = cls(means[:, 0])
         ends = _extremes(made.numbers(ENDS, f, rows.codes), rows.codes, len(means))
         ends[:, [SQUARE, *range(ABSOLUTE, ABSOLUTE + len(f))], 0] = 0.0
         made = replace(made, ends=ends)
@@ -425,6 +436,7 @@ class _Questions:
 
     def exact(self, y: Floats, f: Floats, rows: Rows) -> NDArray[np.int64]:
         """Return the exact sums."""
+        assert self.body is not None, "made by `of`"
         asked, public = ([rows.means(one) for one in self.numbers(label, f, rows.codes)] for label in (y, np.zeros(1)))
         least = np.stack([rows.means(one) for one, _ in self.ranges(f, rows.codes)])
         return exact_numbers(asked, self.ends, rows, Changes(self.body, least, public[: ABSOLUTE + 1]))

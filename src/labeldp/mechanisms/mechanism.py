@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, number_array
-from labeldp.budget import decimal_text, float_up
+from labeldp.budget import Priced, decimal_text
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin
@@ -117,7 +116,7 @@ def encoder_from_json(record: dict[str, Any]) -> Encoder:
     raise InvalidInput(f"unknown encoder type {record['type']!r}")
 
 
-class Mechanism(ReprMixin, ABC):
+class Mechanism(Priced, ReprMixin, ABC):
     """A randomizer of single labels: an immutable object without labels, keys or randomness.
 
     `exact` mechanisms draw every output by integers and may be released. The others are float mechanisms for comparison
@@ -146,14 +145,8 @@ class Mechanism(ReprMixin, ABC):
 
     kind: ClassVar[str]
     exact: ClassVar[bool]
-    epsilon_exact: Fraction
     domain: Domain | None
     outputs: Floats
-
-    @property
-    def epsilon(self) -> float:
-        """The ε of one label, rounded up to a float."""
-        return float_up(self.epsilon_exact)
 
     @abstractmethod
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import MAX_EPSILON, abbreviated, float_up, format_amount, parse_amount
+from labeldp.budget import MAX_EPSILON, Priced, abbreviated, format_amount, parse_amount
 from labeldp.domain import Domain, check_size
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.formatting import Tabular
@@ -118,7 +118,7 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prior(Tabular):
+class Prior(Priced, Tabular):
     """A distribution on label values, known before the labels are randomized.
 
     It has a length, compares by value, and becomes a data frame with the columns `value` and `mass`.
@@ -321,11 +321,6 @@ class Prior(Tabular):
     def variance(self) -> float:
         """The variance of the label, which is the mean squared error of always predicting the mean."""
         return float(self.masses @ (self.values - self.mean) ** 2)
-
-    @property
-    def epsilon(self) -> float:
-        """The ε that estimating this prior cost, rounded up."""
-        return float_up(self.epsilon_exact)
 
     def __len__(self) -> int:
         return int(self.values.size)

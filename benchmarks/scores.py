@@ -24,11 +24,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer
+from labeldp.evaluate.estimates import estimates_of_mean, estimates_of_model
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model
 from labeldp.learn import BoostingRegressor
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.release.grid_labels import SumsBudget
 from real_data import SETS
 
 SIZES = {**dict.fromkeys(("cps1988", "diamonds", "rwm5yr", "hotel"), (5_000, 20_000)), "flights": (100_000,)}

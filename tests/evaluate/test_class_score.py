@@ -30,8 +30,8 @@ from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.json_text import to_record
 from labeldp.mechanisms import PrivateLabels, RandomizedResponse
 from labeldp.release import group_sums
+from labeldp.release.grid_labels import SumsBudget
 from labeldp.release.group_sums import KINDS, UNITS
-from labeldp.release.sums_draw import SumsBudget
 from seeded_words import SeededWords
 
 N = 3000

@@ -20,9 +20,9 @@ from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.priors import BudgetWarning
 from labeldp.release import group_sums
+from labeldp.release.grid_labels import SumsBudget
 from labeldp.release.group_sums import UNITS, Rows, draw_histograms, draw_numbers
 from labeldp.release.ledger_rows import OtherUnit
-from labeldp.release.sums_draw import SumsBudget
 
 WARDS = np.array(["north", "south"])
 ONE = Fraction(1)

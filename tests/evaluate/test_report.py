@@ -25,8 +25,8 @@ from labeldp import (
 from labeldp.evaluate import Report
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.release import group_sums
+from labeldp.release.grid_labels import SumsBudget
 from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
-from labeldp.release.sums_draw import SumsBudget
 
 
 def stays(generator, n):

@@ -17,7 +17,7 @@ from labeldp.evaluate import Score
 from labeldp.evaluate.groups import Groups
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.release import group_sums
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.release.grid_labels import SumsBudget
 
 N = 4000
 DOMAIN = (0, 400)

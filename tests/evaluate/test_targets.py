@@ -9,8 +9,8 @@ import pytest
 from labeldp import InvalidInput, advise
 from labeldp.domain import Domain
 from labeldp.evaluate.advice import EPSILONS
+from labeldp.evaluate.foreseen import least_epsilon, least_records
 from labeldp.evaluate.shapes import shaped_prior
-from labeldp.evaluate.targets import least_epsilon, least_records
 from labeldp.mechanisms.prediction import ModelErrors
 
 SHAPE, BOUNDS = "exponential:mean=90", Domain(0, 400)

@@ -320,7 +320,7 @@ def _cells(advice: Advice, prediction: Prediction) -> tuple[str, str, str]:
 
 
 def _count(number: int | None) -> str:
-    from labeldp.evaluate.targets import LEAST_RECORDS
+    from labeldp.evaluate.foreseen import LEAST_RECORDS
 
     if number is None:
         return "over 10^9"

@@ -27,7 +27,7 @@ from labeldp.cli.run_summary import for_each, note_clipped, records_text
 from labeldp.formatting import count_of, plain
 
 if TYPE_CHECKING:
-    from labeldp.evaluate.held_out_figures import HeldOutFigure
+    from labeldp.evaluate.held_out_sums import HeldOutFigure
     from labeldp.evaluate.score import Score, ScoreOutcome
 
 SHOWN = {
@@ -195,7 +195,7 @@ def _order(name: str) -> int:
 
 def _cell(name: str, one: HeldOutFigure, width: float | None = None) -> str:
     """A figure with its interval, where that says something: for labels that are `width` apart, or for classes. Of R² below −100 % at most the upper end is known."""
-    from labeldp.evaluate.held_out_figures import WIDEST
+    from labeldp.evaluate.held_out_sums import WIDEST
 
     value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
     if name == "r2" and not one.lower > -1:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Priced
 from labeldp.errors import InvalidInput
-from labeldp.evaluate.held_out_figures import NOISE, SAMPLING, HeldOutFigure, Linear, fieller, figure
+from labeldp.evaluate.held_out_sums import NOISE, SAMPLING, HeldOutFigure, Linear, fieller, figure
 from labeldp.formatting import ReprMixin
+from labeldp.release.grid_labels import SumsBudget, noise_scale
 from labeldp.release.group_sums import (
     KINDS,
     UNITS,
@@ -34,7 +35,6 @@ from labeldp.release.group_sums import (
     draw_histograms,
     draw_numbers,
 )
-from labeldp.release.sums_draw import SumsBudget, noise_scale
 
 LEAST = 1e-4
 """Probabilities are moved to at least this, and at most one minus this: log loss has no other bound."""
@@ -68,7 +68,7 @@ class CalibrationBin:
     Examples
     --------
     >>> from labeldp.evaluate import CalibrationBin
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> CalibrationBin("yes", 1000, 0.12, HeldOutFigure(0.13, 0.01, 0.11, 0.15)).share.value
     0.13
     """

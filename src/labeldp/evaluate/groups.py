@@ -20,7 +20,7 @@ from labeldp.arrays import Floats
 from labeldp.artifact.card import Card
 from labeldp.artifact.manifest import Manifest, Signature
 from labeldp.budget import rounded_up
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, is_whole
 from labeldp.formatting import Tabular, count_of
 from labeldp.json_text import Stored
 from labeldp.release.flow import Drawn, Ready
@@ -73,7 +73,7 @@ class Groups:
 
         Raise `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
         """
-        if isinstance(least, bool) or not isinstance(least, int) or least < 2:
+        if not is_whole(least, 2):
             raise InvalidInput(
                 "the smallest group must be a whole number of at least 2: the error of a single record is not meaningful"
             )

@@ -16,14 +16,12 @@ from labeldp.budget import Epsilon, Priced
 from labeldp.domain import Domain, named_classes
 from labeldp.errors import InvalidInput
 from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
-from labeldp.evaluate.held_out_figures import HeldOutFigure
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.held_out_sums import HeldOutFigure, HeldOutSums
 from labeldp.formatting import ReprMixin
-from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.grid_labels import SumsBudget, on_grid, require_several
 from labeldp.release.group_sums import Rows
 from labeldp.release.ledger import Ledger
 from labeldp.release.randomizer import numbered_persons
-from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
 """Predictions may lie outside of the bounds by this multiple of the labels' range. Beyond that, noise would dominate."""

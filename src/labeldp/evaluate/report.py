@@ -22,17 +22,17 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, described, is_number
 from labeldp.evaluate.class_sums import modelled, share_figure
 from labeldp.evaluate.estimates import estimate_mean, estimate_rates
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, figures_table
-from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.evaluate.held_out_sums import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import Stored
 from labeldp.mechanisms import PrivateLabels
 from labeldp.release.account import Account
 from labeldp.release.flow import Drawn, Ready, Run, release
-from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.grid_labels import SumsBudget, noise_scale, on_grid, require_several, sums_request
 from labeldp.release.group_sums import (
     KINDS,
     UNITS,
@@ -44,7 +44,6 @@ from labeldp.release.group_sums import (
 )
 from labeldp.release.private_sums import SumsProof
 from labeldp.release.randomizer import numbered_persons
-from labeldp.release.sums_draw import SumsBudget, noise_scale, sums_request
 from labeldp.release_kind import REPORT
 from labeldp.tables.files import Phase, read_columns, readable
 
@@ -75,7 +74,7 @@ class GroupRow:
     Examples
     --------
     >>> from labeldp.evaluate import GroupRow
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> GroupRow("north", 1200, {"mean": HeldOutFigure(4.1, 0.1, 3.9, 4.3)}).figures["mean"].value
     4.1
     """
@@ -274,7 +273,7 @@ def checked_quantiles(quantiles: Sequence[Any]) -> tuple[float, ...]:
     if len(wanted) > MOST_QUANTILES:
         raise InvalidInput(f"a report has at most {MOST_QUANTILES} quantiles, got {len(wanted)}")
     for one in wanted:
-        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 1:
+        if not is_number(one) or not 0 < one < 1:
             raise InvalidInput(
                 f"quantiles must be numbers between 0 and 1, such as 0.5 for the median, got {described(one)}"
             )

@@ -36,18 +36,16 @@ from labeldp.evaluate.groups import (
     figures_table,
 )
 from labeldp.evaluate.held_out import HeldOutError
-from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
-from labeldp.evaluate.held_out_sums import HeldOutSums, Questions, SummedLabels
+from labeldp.evaluate.held_out_sums import RISK, HeldOutFigure, HeldOutSums, Questions, SummedLabels
 from labeldp.formatting import count_of, plain
 from labeldp.release.account import Account
 from labeldp.release.flow import Drawn, Ready, Run, release
-from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.grid_labels import SumsBudget, on_grid, require_several, sums_request
 from labeldp.release.group_sums import Rows
 from labeldp.release.ledger import Ledger
 from labeldp.release.private_sums import SumsProof
 from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums import require_labels
-from labeldp.release.sums_draw import SumsBudget, sums_request
 from labeldp.release_kind import SCORE
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
@@ -73,7 +71,7 @@ class Difference:
     Examples
     --------
     >>> from labeldp.evaluate import Difference
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> Difference("boosting", "line", HeldOutFigure(-40.0, 5.0, lower=-50.0, upper=-30.0)).better
     'boosting'
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, frozen, label_array, number_array
 from labeldp.budget import decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, PrivacyRefused, described
+from labeldp.errors import InvalidInput, PrivacyRefused, described, is_number
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.mechanism import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
@@ -373,9 +373,9 @@ def _prior(record: dict[str, Any]) -> Prior:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+    if not is_number(value, -1e300, 1e300):
         raise InvalidInput(f"a parameter of a mechanism is a number, got {described(value)}")
-    return value
+    return value  # type: ignore[return-value]
 
 
 def _few(values: Floats) -> str:

@@ -25,6 +25,15 @@ from labeldp.sampling import Randomness, count_below
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+from typing import TYPE_CHECKING
+
+from labeldp import plots
+from labeldp.errors import described
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
 Symbols = NDArray[np.uint32]
 LARGEST_OUTPUT = 1e150
 """The limit on outputs and thresholds, so that their squares are finite."""
@@ -383,7 +392,7 @@ class Mechanism(Priced, ReprMixin, ABC):
         -------
         matplotlib axes
         """
-        from labeldp.mechanisms.plotting import plot_mechanism
+        from labeldp.mechanisms.mechanism import plot_mechanism
 
         return plot_mechanism(self, prior, view, ax)
 
@@ -394,3 +403,36 @@ class Mechanism(Priced, ReprMixin, ABC):
         return (
             f"{type(self).__name__} ({'exact: may be released' if self.exact else 'comparison only: never released'})"
         )
+
+
+JOINT_CELLS = 80
+
+
+def plot_mechanism(mechanism: Any, prior: Prior | None, view: str, ax: Axes | None) -> Axes:
+    """Draw a mechanism, as `Mechanism.plot` documents."""
+    known = prior if prior is not None else getattr(mechanism, "prior", None)
+    name = f"{type(mechanism).__name__}, ε = {mechanism.epsilon:.4g}"
+    if view == "bins":
+        if not mechanism.exact:
+            raise InvalidInput(f"{mechanism.kind} does not have bins: use view='joint'")
+        entry = MECHANISMS.get(mechanism.kind)
+        return plots.bins(
+            mechanism.outputs,
+            getattr(mechanism.encoder, "thresholds", np.empty(0)),
+            None if known is None else (known.values, known.masses),
+            chances=None if known is None else mechanism.output_chances(known),
+            colour=plots.CURVES[0] if entry is None else entry.colour,
+            title=f"{name}: {mechanism.outputs.size} outputs",
+            ax=ax,
+        )
+    if view != "joint":
+        raise InvalidInput(f'view must be "bins" or "joint", got {described(view)}')
+    if known is None:
+        raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
+    frame = mechanism.domain or Domain(float(known.values[0]), float(known.values[-1]))
+    edges = np.linspace(frame.lower, frame.upper, JOINT_CELLS + 1)
+    held = known.masses > 0
+    labels = known.values[held], known.masses[held]
+    title = f"{name}\nMSE {mechanism.expected_loss(known):,.1f}"
+    outputs, chances = mechanism.output_rows(labels[0], edges)
+    return plots.joint(labels, outputs, chances, edges, title=title, ax=ax)

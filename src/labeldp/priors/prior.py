@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, label_array
 from labeldp.budget import MAX_EPSILON, Priced, abbreviated, format_amount, parse_amount
 from labeldp.domain import Domain, check_size
-from labeldp.errors import InvalidInput, described, expect
+from labeldp.errors import InvalidInput, described, expect, is_number
 from labeldp.formatting import Tabular
 from labeldp.plain_numbers import plain_number
 from labeldp.sampling.integer_noise import WIDEST
@@ -74,11 +74,7 @@ class NoisyCounts:
         given = self.values.tolist() if isinstance(self.values, np.ndarray) else list(self.values)
         if not all(type(count) is int and abs(count) <= _MOST for count in given):
             raise InvalidInput("noisy counts must be whole numbers of at most 2^53")
-        if (
-            isinstance(self.scale, bool)
-            or not isinstance(self.scale, (int, float))
-            or not SMALLEST_SCALE <= self.scale <= WIDEST
-        ):
+        if not is_number(self.scale, SMALLEST_SCALE, WIDEST):
             raise InvalidInput(
                 f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, got {described(self.scale)}. "
                 "Ask for the message again"

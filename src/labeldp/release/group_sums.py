@@ -24,8 +24,8 @@ from labeldp.arrays import Floats
 from labeldp.budget import MAX_EPSILON
 from labeldp.engines.passes import add_over_cells
 from labeldp.errors import InvalidInput
+from labeldp.release.grid_labels import SumsBudget, noise_scale
 from labeldp.release.noisy_sums import LARGEST_SUM, NoisyNumbers, cube_variance
-from labeldp.release.sums_draw import SumsBudget, noise_scale
 from labeldp.sampling.integer_noise import WIDEST, Side, add_laplace, check_cube, cube_noise
 
 UNITS = 2**18

@@ -17,10 +17,17 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import Stored
-from labeldp.release.grid_labels import HeldLabels, are_several, checked_partitions, checked_signs
+from labeldp.release.grid_labels import (
+    ExactPass,
+    HeldLabels,
+    SumsBudget,
+    are_several,
+    checked_partitions,
+    checked_signs,
+    draw_answer,
+)
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer, NoisyNumbers, Weighting, parts_of
-from labeldp.release.sums_draw import SumsBudget, draw_answer
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
 MOST_ANSWERS = 2000
@@ -290,8 +297,7 @@ class PrivateSums(Stored, ReprMixin):
         budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
         held = _clipped(labels, domain, out_of_range, clip, persons)
         codes, sizes = checked_partitions(cells, _cells_in(cells), held.records)
-        answer = draw_answer(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes), budget.epsilon)
-        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
+        return cls._drawn(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes))
 
     @classmethod
     def against_signs(
@@ -359,9 +365,13 @@ class PrivateSums(Stored, ReprMixin):
         budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
         held = _clipped(labels, domain, out_of_range, clip, persons)
         table = checked_signs(signs, held.records)
-        answer = draw_answer(
-            budget, held, "signs", (table.shape[1],), lambda: held.against_signs(table), budget.epsilon
-        )
+        return cls._drawn(budget, held, "signs", table.shape[1:], lambda: held.against_signs(table))
+
+    @classmethod
+    def _drawn(
+        cls, budget: SumsBudget, held: HeldLabels, kind: str, sizes: tuple[int, ...], exact: ExactPass
+    ) -> PrivateSums:
+        answer = draw_answer(budget, held, kind, sizes, exact, budget.epsilon)
         return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
 
     @property

@@ -34,13 +34,21 @@ from labeldp.json_text import Stored, read_text
 from labeldp.release.account import Account
 from labeldp.release.cells_file import CellColumns, CellsFile
 from labeldp.release.flow import Drawn, Ready, ReleaseJob, Run, release
-from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
+from labeldp.release.grid_labels import (
+    MOST_SIGNS,
+    SumsBudget,
+    draw_answer,
+    on_grid,
+    require_few,
+    require_room,
+    require_several,
+    sums_request,
+)
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
 from labeldp.release.private_sums import PrivateSums, clip_units, sums_card
 from labeldp.release.sum_queries import SumQueries
-from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST
 from labeldp.tables.files import Phase, check_density, open_parquet, rows_in
@@ -162,73 +170,7 @@ def _exact_sums(source: SumInput, grid: Domain, lower: int, upper: int, out_of_r
     return exact
 
 
-def answer_columns(
-    labels: Any,
-    columns: CellColumns | Sequence[Any],
-    epsilon: Epsilon,
-    domain: Domain | tuple[float, float],
-    *,
-    rows: NDArray[np.int64] | None = None,
-    out_of_range: OutOfRange = "clip",
-    persons: Any = None,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-) -> PrivateSums:
-    """Answer with a noisy histogram of the labels and with noisy sums for each column.
-
-    Parameters
-    ----------
-    labels : array-like
-        The true labels.
-    columns : CellColumns or sequence of array of int
-        Columns of −1 and +1, and columns of cell numbers from 0, each with one number for each label.
-    epsilon : float, str, Decimal or Fraction
-        What the whole answer costs.
-    domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
-    rows : array of int, optional
-        The place in the columns of each label's record, if it is not the label's own place.
-    out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the bounds.
-    persons : array-like, optional
-        The person whom each label belongs to, integers or text, if ε is for all labels of a person together.
-    ledger : Ledger, optional
-        Charge ε to `dataset` in this ledger before anything is drawn.
-    dataset : str, optional
-        The dataset in `ledger` to charge.
-
-    Returns
-    -------
-    PrivateSums
-        The histogram, one answer for all signs if there are any, and one for each column of cell numbers.
-
-    Raises
-    ------
-    InvalidInput
-        If labels or columns are refused. Nothing is charged then.
-    InsufficientBudget
-        If the ledger has less than ε left.
-
-    Privacy
-    -------
-    Costs ε for any columns, provided that they were made without the labels. The histogram sets the clip. What is left of ε
-    is divided equally: one part for all signs together, one for each column of cell numbers.
-    """
-    given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
-    queries = SumQueries(
-        labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset, persons=persons
-    )
-    held = given.records if rows is None else len(rows)
-    if held != queries.records:
-        raise InvalidInput(
-            f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records: give one for each label"
-        )
-    plan = SumsPlan(queries.epsilon_exact, given, queries.size, queries.weight)
-    plan.check(queries.domain)
-    return _ask(queries, plan, rows)
-
-
-def _ask(queries: SumQueries, plan: SumsPlan, rows: NDArray[np.int64] | None) -> PrivateSums:
+def ask_columns(queries: SumQueries, plan: SumsPlan, rows: NDArray[np.int64] | None) -> PrivateSums:
     """Ask for the histogram, and then for the sums of each column."""
     columns = plan.columns
     signs = columns.table_of_signs(rows) if columns.signs else None
@@ -385,7 +327,7 @@ class SumsRelease(SummedRelease[SumsReady]):
         """Answer all columns, and write the ids of the records that were summed."""
         run.phase("summing", None)
         cells, columns = self.cells, self.cells.columns
-        sums = _ask(ready.queries, ready.plan, ready.rows)
+        sums = ask_columns(ready.queries, ready.plan, ready.rows)
         ids = cells.ids.take(pa.array(ready.rows))
         written = {cells.id_column: ids}
         if (weights := ready.queries.weights) is not None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from column_answers import answer_columns
 
 from labeldp import Domain, InvalidInput, Ledger, PrivateSums
 from labeldp.budget import format_amount
@@ -15,7 +16,6 @@ from labeldp.errors import InsufficientBudget
 from labeldp.learn.sums.cells_plan import CellsPlan, model_from_answer
 from labeldp.release import sums as sums_release
 from labeldp.release.cells_file import CellColumns
-from labeldp.release.sums import answer_columns
 
 ROWS = 4000
 RANDOM = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from labeldp.engines.spark.jobs import job, mapped, nothing_charged
 from labeldp.engines.spark.worker import Batches, RecordReader
 from labeldp.errors import InvalidInput
 from labeldp.sampling import EntryChoice
-from labeldp.sampling.choice import MOST_ENTRIES
+from labeldp.sampling.randomness import MOST_ENTRIES
 from labeldp.sampling.table import Words
 
 MOST_PERSONS = 1 << 23

@@ -101,19 +101,26 @@ def expect_format(record: Any, name: str, version: int, what: str, advice: str =
 
 
 def to_record(value: Any) -> Any:
-    """Return a dataclass as JSON types, for `read_record`.
+    """Return a value as JSON types: a dataclass for `read_record`, or what it writes and reads itself with `to_json` and `from_json`.
 
     `epsilon_exact` is stored as `epsilon`. The facts that a class names in `stated` follow from its fields. They are
     stored for readers, and compared when the record is read.
     """
+    if hasattr(type(value), "from_json"):
+        return value.to_json()
     if is_dataclass(value):
-        names = [*(field.name for field in fields(value)), *getattr(value, "stated", ())]
-        return {_key(name): to_record(getattr(value, name)) for name in names}
+        return fields_of(value)
     if isinstance(value, np.ndarray):
-        return (value.astype(str) if value.dtype.kind == "i" else value).tolist()
+        return (value.astype(str) if value.dtype == np.int64 else value).tolist()
     if isinstance(value, Fraction):
         return format_amount(value)
     return [to_record(one) for one in value] if isinstance(value, tuple) else value
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, and what it states besides, as JSON types."""
+    names = [*(field.name for field in fields(value)), *getattr(value, "stated", ())]
+    return {_key(name): to_record(getattr(value, name)) for name in names}
 
 
 def read_record(kind: type[R], data: Any, what: str) -> R:
@@ -155,14 +162,21 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
     """
     if not isinstance(data, dict):
         raise InvalidInput(f"{what} must be a JSON object")
-    hints, stated = get_type_hints(kind), getattr(kind, "stated", ())
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    expect_fields(data, map(_key, [*names, *stated]), what)
-    made = kind(**{name: _typed(hints[name], data[_key(name)], name, what) for name in names})
+    stated = getattr(kind, "stated", ())
+    expect_fields(data, [_key(name) for name in (*(field.name for field in fields(kind)), *stated)], what)  # type: ignore[arg-type]
+    made = kind(**read_fields(kind, data, what))
     for name in stated:
         if to_record(getattr(made, name)) != data[_key(name)]:
             raise InvalidInput(f"the {_key(name)} of {what} does not follow from its other fields")
     return made
+
+
+def read_fields(kind: type, data: dict[str, Any], what: str) -> dict[str, Any]:
+    """Return the fields of a dataclass from a JSON object, in which there may be others."""
+    hints, names = get_type_hints(kind), [field.name for field in fields(kind)]
+    if missing := [_key(name) for name in names if _key(name) not in data]:
+        raise InvalidInput(f"{what} lacks the field {min(missing)!r}")
+    return {name: _typed(hints[name], data[_key(name)], name, what) for name in names}
 
 
 def _key(name: str) -> str:
@@ -183,6 +197,8 @@ def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
             return tuple(_typed(kind, one, name, what) for kind, one in zip(kinds, value, strict=True))
     elif origin is np.ndarray:
         return _array(get_args(inner[1])[0], value, f"the field {name!r} of {what}")
+    elif hasattr(hint, "from_json"):
+        return hint.from_json(value)
     elif hint is Fraction:
         return parse_amount(value)
     elif is_dataclass(hint) and isinstance(hint, type):
@@ -201,7 +217,7 @@ def _array(kind: Any, value: Any, what: str) -> NDArray[Any]:
     integers = kind is np.int64
     try:
         given = np.array(value)
-        if isinstance(value, list) and (given.dtype.kind in ("U" if integers else "fi") or not given.size):
+        if isinstance(value, list) and (given.dtype.kind in ("U" if integers else "fiu") or not given.size):
             flat = [_whole(text) for text in given.ravel().tolist()] if integers else given.ravel()
             return np.array(flat, kind).reshape(given.shape)
     except (ValueError, OverflowError):  # rows of several lengths, or numbers beyond 64 bits
@@ -228,7 +244,7 @@ class Stored(Priced):
         -------
         str
         """
-        record = {"format": self.format, "format_version": 1} | to_record(self)
+        record = {"format": self.format, "format_version": 1} | fields_of(self)
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod

@@ -112,7 +112,7 @@ def score(
           --lower 0 --upper 400 --out score
           --engine spark --conf spark.master=yarn
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.evaluate.score import score_labels
+    from labeldp.evaluate.score import score as score_labels
 
     domain, charged = bounds.domain(), charging.arguments
     labels = Labels(source, label, id_column, text, person)

@@ -309,7 +309,7 @@ class ScoreOutcome:
 
 
 def score(
-    source: LabelSource,
+    source: LabelSource | MatchedInput,
     predictions: str | os.PathLike[str],
     out: str | os.PathLike[str],
     epsilon: Epsilon,
@@ -393,54 +393,22 @@ def score(
     --------
     See `Score`.
     """
-    expect(source, LabelSource, "source", "give LabelSource(path, label, id), or a Spark frame to labeldp.spark.score")
-    if source.id_column is None:
+    if not hasattr(source, "match"):  # labels on a cluster
+        how = "give LabelSource(path, label, id), or a Spark frame to labeldp.spark.score"
+        expect(source, LabelSource, "source", how)
+    id = id or getattr(source, "id_column", None)  # noqa: A001
+    if id is None:
         raise InvalidInput("predictions are matched to labels by id: give LabelSource an id column (--id)")
-    return score_labels(
-        source,
-        predictions,
-        out,
-        epsilon,
-        domain,
-        id=id or source.id_column,
-        models=models,
-        by=by,
-        smallest_group=smallest_group,
-        matching=matching,
-        out_of_range=out_of_range,
-        ledger=ledger,
-        dataset=dataset,
-        sign_key=sign_key,
-        phase=phase,
-    )
-
-
-def score_labels(
-    source: LabelSource | MatchedInput,
-    predictions: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    epsilon: Epsilon,
-    domain: Domain | tuple[float, float],
-    *,
-    id: str,  # noqa: A002
-    models: Sequence[str] | None,
-    by: str | None,
-    smallest_group: int,
-    matching: bool,
-    out_of_range: OutOfRange,
-    **options: Any,
-) -> ScoreOutcome:
-    """Score the labels of either engine. `score` documents the parameters; `options` are those of `release`."""
     check_out_of_range(out_of_range)
     expect_path(predictions, "predictions", "save them to a file with a column of ids")
     bounds = Domain.of(domain)
     sent = _Predictions(Path(predictions), id, tuple(models or ()), by, smallest_group)
     job = ScoreRelease(source, sent, exact_epsilon(epsilon), bounds, matching, out_of_range)
-    ready, found, _ = release(job, out, **options)
-    groups = ready.groups
+    ready, found, _ = release(job, out, ledger=ledger, dataset=dataset, sign_key=sign_key, phase=phase)
+    groups, joined = ready.groups, ready.joined
     merged, outside = (0, 0) if groups is None else (groups.merged, groups.left_out)
-    counts = ready.without_label, ready.without_prediction, ready.moved, merged, outside
-    return ScoreOutcome(Path(out).absolute(), found, *counts, ready.clipped)
+    unmatched = joined.asked - ready.records, joined.held - ready.records
+    return ScoreOutcome(Path(out).absolute(), found, *unmatched, ready.moved, merged, outside, joined.clipped)
 
 
 def _numeric(file: FeatureFile, names: list[str]) -> tuple[str, ...]:
@@ -524,21 +492,6 @@ class _Predictions:
 
 
 @dataclass(frozen=True)
-class ScoreReady(Ready):
-    """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
-
-    labels: Floats | SummedLabels
-    predictions: Floats
-    models: tuple[str, ...]
-    groups: Groups | None
-    persons: NDArray[np.int64] | None
-    without_label: int
-    without_prediction: int
-    moved: int
-    clipped: int
-
-
-@dataclass(frozen=True)
 class _Joined:
     """Labels that have predictions, from 0 to 1 or the positions of classes, with the numbers of all predictions and of all labels."""
 
@@ -548,6 +501,17 @@ class _Joined:
     asked: int
     held: int
     clipped: int
+
+
+@dataclass(frozen=True)
+class ScoreReady(Ready):
+    """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
+
+    joined: _Joined
+    predictions: Floats
+    models: tuple[str, ...]
+    groups: Groups | None
+    moved: int
 
 
 @dataclass(frozen=True)
@@ -625,9 +589,8 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
             for share in self._shares:
                 ClassSums.check(len(models), domain.count, rows.size, share)
         groups = sent.groups(column, rows, persons)
-        counts = found.asked - rows.size, found.held - rows.size, moved, found.clipped
         request = sums_request(on_grid(domain), rows.size, self.kind)
-        return ScoreReady(request, rows.size, 0, found.labels, predictions, models, groups, persons, *counts)
+        return ScoreReady(request, rows.size, 0, found, predictions, models, groups, moved)
 
     def _joined(
         self, file: FeatureFile, columns: tuple[str, ...], phase: Phase
@@ -672,15 +635,15 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
     def draw(self, ready: ScoreReady, run: Run) -> Drawn:
         """Draw all sums, and write the table of figures."""
         run.phase("summing", None)
-        budget, groups = SumsBudget(self.epsilon), ready.groups
+        budget, groups, joined = SumsBudget(self.epsilon), ready.groups, ready.joined
         every = [np.zeros(ready.records, np.int64), *([] if groups is None else [groups.codes])]
         kind: Any = HeldOutSums if self.domain.classes is None else ClassSums  # on a cluster the first
         sums = tuple(
-            kind.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
+            kind.ask(budget, share, joined.labels, ready.predictions, codes, joined.persons)
             for share, codes in zip(self._shares, every, strict=True)
         )
         by, names = (None, ()) if groups is None else (groups.by, groups.names)
-        persons = None if ready.persons is None else int(ready.persons.max()) + 1
+        persons = None if joined.persons is None else int(joined.persons.max()) + 1
         found = Score(on_grid(self.domain), ready.models, by, names, ready.records, self.epsilon, sums, persons)
         models, records = count_of(len(ready.models), "model"), count_of(ready.records, "record")
         return self.written(found, f"These are noisy errors of {models} on {records}.", ready.records, run.data)

@@ -20,6 +20,7 @@ from labeldp.arrays import Floats, label_array, number_array
 from labeldp.budget import Epsilon, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
+from labeldp.json_text import read_record, to_record
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.registry import Request, mechanism
@@ -147,12 +148,14 @@ class ContinuousMechanism(Mechanism):
     def _parameters(self) -> dict[str, Any]:
         return {"clip": self.clip}
 
-    def to_record(self) -> dict[str, Any]:
-        return self._header() | {"details": self._parameters()}
+    def _description(self) -> dict[str, Any]:
+        epsilon, domain = to_record(self.epsilon_exact), to_record(self.domain)
+        return {"epsilon": epsilon, "domain": domain, "parameters": self._parameters()}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        return cls(Domain(*record["domain"]), parse_amount(record["epsilon"]), **record["details"])
+        domain = read_record(Domain, record["domain"], "the domain")
+        return cls(domain, parse_amount(record["epsilon"]), **record["parameters"])
 
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
         return self._quadrature(values, edges[1:-1] - edges[0])

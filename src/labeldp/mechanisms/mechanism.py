@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, number_array
-from labeldp.budget import Priced, decimal_text
+from labeldp.budget import Priced
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin
@@ -80,12 +80,6 @@ class Thresholds:
         chosen = b"" if self.symbol_of is None else self.symbol_of.astype("<u4").tobytes()
         return b"thresholds" + self.thresholds.astype("<f8").tobytes() + chosen
 
-    def to_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"type": "thresholds", "thresholds": self.thresholds.tolist()}
-        if self.symbol_of is not None:
-            record["symbol_of"] = self.symbol_of.tolist()
-        return record
-
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -108,21 +102,8 @@ class Grid:
         frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()
         return b"grid" + frame + self.domain.count.to_bytes(8, "little")
 
-    def to_json(self) -> dict[str, Any]:
-        return {"type": "grid", "domain": self.domain.to_json()}
-
 
 Encoder = Thresholds | Grid
-
-
-def encoder_from_json(record: dict[str, Any]) -> Encoder:
-    if record["type"] == "thresholds":
-        chosen = record.get("symbol_of")
-        symbols = None if chosen is None else np.asarray(chosen, np.uint32)
-        return Thresholds(np.asarray(record["thresholds"], np.float64), symbols)
-    if record["type"] == "grid":
-        return Grid(Domain(*record["domain"]))
-    raise InvalidInput(f"unknown encoder type {record['type']!r}")
 
 
 class Mechanism(Priced, ReprMixin, ABC):
@@ -274,7 +255,6 @@ class Mechanism(Priced, ReprMixin, ABC):
         """
         return self.conditional_moments(number_array(values, "values"))[1]
 
-    @abstractmethod
     def to_record(self) -> dict[str, Any]:
         """Return the complete public description as plain data.
 
@@ -283,6 +263,11 @@ class Mechanism(Priced, ReprMixin, ABC):
         dict
             Ready for JSON.
         """
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, "kind": self.kind} | self._description()
+
+    @abstractmethod
+    def _description(self) -> dict[str, Any]:
+        """Return everything about the mechanism but its kind as plain data."""
 
     def to_json(self) -> str:
         """Return the complete public description.
@@ -293,16 +278,6 @@ class Mechanism(Priced, ReprMixin, ABC):
             JSON.
         """
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
-
-    def _header(self) -> dict[str, Any]:
-        """Return the fields at the beginning of every mechanism's description."""
-        return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": None if self.domain is None else self.domain.to_json(),
-        }
 
     @classmethod
     @abstractmethod

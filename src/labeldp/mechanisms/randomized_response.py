@@ -15,8 +15,8 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.label_cells import gridded
-from labeldp.mechanisms.mechanism import Grid, Thresholds
+from labeldp.mechanisms.label_cells import grid_parts, gridded
+from labeldp.mechanisms.mechanism import Thresholds
 from labeldp.mechanisms.registry import check_loss, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -59,14 +59,7 @@ class RandomizedResponse(FiniteMechanism):
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
-        grid = frame.grid
-        super().__init__(
-            encoder=Grid(frame),
-            table=ResponseTable(grid.size, budget),
-            outputs=grid,
-            epsilon_exact=budget,
-            domain=frame,
-        )
+        super().__init__(**grid_parts(frame, budget, ResponseTable(frame.count, budget)))
 
 
 @mechanism(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from numbers import Number, Rational, Real
 
 from labeldp.errors import InvalidInput, described
-from labeldp.plain_numbers import LONGEST_AMOUNT, plain_amount
+from labeldp.formatting import LONGEST_AMOUNT, plain_amount
 
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and nothing is protected."""

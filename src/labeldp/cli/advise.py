@@ -108,7 +108,7 @@ def advise(
       labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
-    from labeldp.plain_numbers import plain_number, whole_number
+    from labeldp.formatting import plain_number, whole_number
 
     bounds = BoundsOrClasses(lower, upper, integers, classes=classes)
     domain, count, known = _known(bounds, records, persons, prior, shape, message, rate)
@@ -149,7 +149,7 @@ def _known(
     rate: str | None,
 ) -> tuple[Domain, int | None, Prior | None]:
     """Bounds, records and prior, from the options or from a message."""
-    from labeldp.plain_numbers import plain_number, whole_number
+    from labeldp.formatting import plain_number, whole_number
     from labeldp.priors.prior import Prior
 
     if sum(each is not None for each in (prior, shape, message, rate)) > 1:

@@ -79,7 +79,7 @@ def compare(
     _use_one_thread()
     from labeldp.evaluate.comparison import RECORDS, REFERENCES
     from labeldp.evaluate.comparison import compare as run
-    from labeldp.plain_numbers import plain_number
+    from labeldp.formatting import plain_number
 
     distribution, domain, own = _distribution(prior, dataset)
     chosen = None if mechanisms is None else list(dict.fromkeys([*comma_list(mechanisms), *REFERENCES]))

@@ -157,7 +157,7 @@ class Bounds:
     def domain(self, cells: str | None = None) -> Domain:
         """Return the domain that these options and `--cells` describe."""
         from labeldp.domain import Domain
-        from labeldp.plain_numbers import plain_number, whole_number
+        from labeldp.formatting import plain_number, whole_number
 
         if self.integers is not None:
             if any(given is not None for given in (self.lower, self.upper, cells)):

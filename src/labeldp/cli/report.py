@@ -199,7 +199,7 @@ def _cell(found: Report, name: str, place: int) -> str:
 
 
 def _number(text: str) -> float:
-    from labeldp.plain_numbers import plain_number
+    from labeldp.formatting import plain_number
 
     return plain_number(text, "--quantiles")
 

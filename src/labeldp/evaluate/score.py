@@ -437,17 +437,11 @@ class _Predictions:
             file.require(self.by)
         taken = (self.id_column, self.by)
         models = self.models or _numeric(file, [name for name in file.names if name not in taken])
-        if classes is not None:
-            ends = tuple(f"_{one}" for one in classes)
-            named = [
-                [name] if name in file.names else [one for one in file.names if one in {name + end for end in ends}]
-                for name in self.models
-            ]
-            models = (
-                tuple(one for name, found in zip(self.models, named, strict=True) for one in found or [name])
-                or tuple(name for name in models if name.endswith(ends))
-                or models
-            )
+        if classes is not None and self.models:
+            of = {name: [f"{name}_{one}" for one in classes if f"{name}_{one}" in file.names] for name in models}
+            models = tuple(one for name in models for one in ([name] if name in file.names else of[name] or [name]))
+        elif classes is not None:
+            models = tuple(name for name in models if name.endswith(tuple(f"_{one}" for one in classes))) or models
         for name in models:
             file.require(name)
             if name in taken:
@@ -568,7 +562,8 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         """Read labels and predictions, and match them by id."""
         sent, domain = self.predictions, self.domain
         file, columns = sent.opened(domain.classes)
-        models = columns if domain.classes is None else tuple(_by_class(columns, domain.classes, sent.path))
+        places = {} if domain.classes is None else _by_class(columns, domain.classes, sent.path)
+        models = columns if domain.classes is None else tuple(places)
         if len(set(columns)) < len(columns) or len(models) > MOST_MODELS:
             raise InvalidInput(
                 f"{sent.path} has {len(columns)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
@@ -584,7 +579,6 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
                 HeldOutSums.check(len(models), rows.size, share)
             predictions = (predictions - domain.lower) / (domain.upper - domain.lower)
         else:
-            places = _by_class(columns, domain.classes, sent.path)
             predictions, moved = _probabilities(predictions[:, rows], places, domain.count, sent.path)
             for share in self._shares:
                 ClassSums.check(len(models), domain.count, rows.size, share)

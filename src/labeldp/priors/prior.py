@@ -16,8 +16,7 @@ from labeldp.arrays import Floats, label_array
 from labeldp.budget import MAX_EPSILON, Priced, abbreviated, format_amount, parse_amount
 from labeldp.domain import Domain, check_size
 from labeldp.errors import InvalidInput, described, expect, is_number
-from labeldp.formatting import Tabular
-from labeldp.plain_numbers import plain_number
+from labeldp.formatting import Tabular, plain_number
 from labeldp.sampling.integer_noise import WIDEST
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -111,7 +111,7 @@ def to_record(value: Any) -> Any:
     if is_dataclass(value):
         return fields_of(value)
     if isinstance(value, np.ndarray):
-        return (value.astype(str) if value.dtype == np.int64 else value).tolist()
+        return _each(str, value.tolist()) if value.dtype == np.int64 else value.tolist()
     if isinstance(value, Fraction):
         return format_amount(value)
     return [to_record(one) for one in value] if isinstance(value, tuple) else value
@@ -214,19 +214,23 @@ def _fits(kind: Any, value: Any) -> bool:
 
 
 def _array(kind: Any, value: Any, what: str) -> NDArray[Any]:
-    integers = kind is np.int64
     try:
-        given = np.array(value)
-        if isinstance(value, list) and (given.dtype.kind in ("U" if integers else "fiu") or not given.size):
-            flat = [_whole(text) for text in given.ravel().tolist()] if integers else given.ravel()
-            return np.array(flat, kind).reshape(given.shape)
-    except (ValueError, OverflowError):  # rows of several lengths, or numbers beyond 64 bits
+        given = np.array(_each(_whole, value), np.int64) if kind is np.int64 else np.array(value)
+        if isinstance(value, list) and (given.dtype.kind in ("iu" if kind is np.uint32 else "fiu") or not given.size):
+            return given if kind is np.int64 else np.array(value, kind)
+    except (ValueError, OverflowError):  # rows of several lengths, or numbers beyond the type
         pass
-    raise InvalidInput(f"{what} must be a list of {'whole numbers written as strings' if integers else 'numbers'}")
+    raise InvalidInput(
+        f"{what} must be a list of {'whole numbers written as strings' if kind is np.int64 else 'numbers'}"
+    )
 
 
-def _whole(text: str) -> int:
-    if not _INTEGER.fullmatch(text):
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    return [_each(function, one) for one in value] if isinstance(value, list) else function(value)
+
+
+def _whole(text: Any) -> int:
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
         raise ValueError
     return int(text)
 

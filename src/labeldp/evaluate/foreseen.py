@@ -223,7 +223,7 @@ def target_of(models: ModelErrors, records: int, epsilons: Sequence[float], r2: 
     """Return the requirements for an R²."""
     spread = models.mean_only().mse
     reachable = models.not_private(records).r2
-    least_true = least_records(lambda n: models.not_private(n).r2 >= r2, records)
+    least_true = least_records(lambda n: models.not_private(n).r2 >= r2)
     why_not = ""
     if reachable < r2:
         why_not = f"Even without privacy {records:,} records are predicted to reach R² = {reachable:.2f} only."
@@ -234,7 +234,7 @@ def target_of(models: ModelErrors, records: int, epsilons: Sequence[float], r2: 
     hopeless = r2 >= models.explained
 
     def at(epsilon: float, predict: Callable[[float, int], bool]) -> int | None:
-        return None if hopeless else least_records(lambda n: predict(epsilon, n), records)
+        return None if hopeless else least_records(lambda n: predict(epsilon, n))
 
     def by_labels(epsilon: float, n: int) -> bool:
         return models.labels(epsilon, n).r2 >= r2
@@ -261,21 +261,11 @@ def least_epsilon(enough: Callable[[float], bool]) -> float | None:
     return grid[place] if place < len(grid) else None
 
 
-def least_records(enough: Callable[[int], bool], start: int) -> int | None:
-    """Return the smallest sufficient number, rounded up to two digits, from 100 to a billion. The search begins at `start`."""
+def least_records(enough: Callable[[int], bool]) -> int | None:
+    """Return the smallest sufficient number, rounded up to two digits, from 100 to a billion. Larger ones must be sufficient too."""
     grid = _records()
-    high = min(bisect_left(grid, start), len(grid) - 1)
-    low, stride = 0, 8
-    if enough(grid[high]):
-        while high > 0 and enough(grid[max(0, high - stride)]):
-            high, stride = max(0, high - stride), 2 * stride
-        low = max(0, high - stride)
-    else:
-        while not enough(grid[high]):
-            if high == len(grid) - 1:
-                return None
-            low, high, stride = high + 1, min(len(grid) - 1, high + stride), 2 * stride
-    return grid[bisect_left(grid, 1, low, high, key=lambda n: int(enough(n)))]
+    place = bisect_left(grid, 1, key=lambda n: int(enough(n)))
+    return grid[place] if place < len(grid) else None
 
 
 def wanted_r2(models: ModelErrors, target_r2: float | None, target_error: float | None) -> float | None:

@@ -40,6 +40,7 @@ class ContinuousMechanism(Mechanism):
     """
 
     exact: ClassVar[bool] = False
+    stored: ClassVar[tuple[str, ...]] = ("clip",)
     domain: Domain
     clip: bool
 
@@ -146,7 +147,7 @@ class ContinuousMechanism(Mechanism):
         return outputs, mass / mass.sum(axis=1, keepdims=True)
 
     def _parameters(self) -> dict[str, Any]:
-        return {"clip": self.clip}
+        return {name: getattr(self, name) for name in self.stored}
 
     def _description(self) -> dict[str, Any]:
         epsilon, domain = to_record(self.epsilon_exact), to_record(self.domain)
@@ -265,6 +266,8 @@ class ContinuousExponential(Laplace):
     400.0
     """
 
+    stored = ()
+
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         super().__init__(domain, epsilon, clip=True)
 
@@ -272,9 +275,6 @@ class ContinuousExponential(Laplace):
     def scale(self) -> float:
         """The scale: twice that of Laplace noise, because the normalising constant depends on the label and doubles the cost."""
         return 2 * super().scale
-
-    def _parameters(self) -> dict[str, object]:
-        return {}
 
     def _tail(self, distance: Floats) -> Floats:
         return np.zeros_like(distance)  # the density is conditioned on the bounds
@@ -319,6 +319,7 @@ class Staircase(ContinuousMechanism):
     0.335
     """
 
+    stored = ("clip", "gamma")
     gamma: float
 
     def __init__(
@@ -412,9 +413,6 @@ class Staircase(ContinuousMechanism):
         place = np.where(inner, gamma * generator.random(n), gamma + (1 - gamma) * generator.random(n))
         sign = generator.integers(0, 2, n) * 2 - 1
         return np.clip(labels + sign * self.sensitivity * (period + place), *self.outputs)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"clip": self.clip, "gamma": self.gamma}
 
 
 def _made(request: Request) -> Staircase:

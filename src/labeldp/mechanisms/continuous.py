@@ -28,9 +28,8 @@ from labeldp.priors import Prior
 
 NODES = 20
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _WIDTH = 1e-6
-"""The tolerance of golden-section search."""
+"""The tolerance of the best step of the staircase."""
 
 
 class ContinuousMechanism(Mechanism):
@@ -383,21 +382,16 @@ class Staircase(ContinuousMechanism):
 
     def _density(self, noise: Floats) -> Floats:
         periods, place = _periods(np.abs(noise) / self.sensitivity)
-        return self._height * self._powers(periods + (place >= self.gamma))
-
-    def _powers(self, exponents: NDArray[np.intp]) -> Floats:
-        """Return e^(−ε·k) for each integer k. If few of them differ, a table is faster."""
-        most = int(exponents.max(initial=0))
-        if most > exponents.size:
-            return np.power(self._step, exponents, dtype=np.float64)
-        return np.power(self._step, np.arange(most + 1), dtype=np.float64)[exponents]
+        return self._height * np.power(self._step, periods + (place >= self.gamma), dtype=np.float64)
 
     def _tail(self, distance: Floats) -> Floats:
         periods, place = _periods(distance / self.sensitivity)
         step, gamma = self._step, self.gamma
         whole = self._height * self.sensitivity * (gamma + step * (1 - gamma))
         left = np.where(place < gamma, gamma - place + step * (1 - gamma), step * (1 - place))
-        return self._powers(periods) * (self._height * self.sensitivity * left + whole * step / (1 - step))
+        return np.power(step, periods, dtype=np.float64) * (
+            self._height * self.sensitivity * left + whole * step / (1 - step)
+        )
 
     def _breaks(self, reach: float) -> Floats:
         periods = np.arange(math.ceil(reach / self.sensitivity) + 1)
@@ -433,23 +427,10 @@ def _least_variance(epsilon: float) -> float:
 
 
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Return the minimiser of a unimodal function between two bounds, by golden-section search.
+    """Return the minimiser of a unimodal function between two bounds."""
+    from scipy.optimize import minimize_scalar
 
-    `scipy.optimize.minimize_scalar` gives the same result, and a test compares them. Its import takes longer than all
-    searches of `compare`.
-    """
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = cost(left), cost(right)
-    while high - low > _WIDTH:
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = cost(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = cost(right)
-    return (low + high) / 2
+    return float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": _WIDTH}).x)
 
 
 def noise_variance(gamma: float, epsilon: float) -> float:

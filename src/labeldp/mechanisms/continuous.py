@@ -329,7 +329,11 @@ class Staircase(ContinuousMechanism):
         gamma: float | None = None,
         clip: bool = True,
     ) -> None:
-        width = _least_variance(float(exact_epsilon(epsilon))) if gamma is None else float(gamma)
+        width = (
+            _least(lambda g: noise_variance(g, float(exact_epsilon(epsilon))), 1e-9, 1.0)
+            if gamma is None
+            else float(gamma)
+        )
         if not 0 < width <= 1:
             raise InvalidInput(f"gamma must lie in (0, 1], got {described(gamma)}")
         super().__init__(domain, epsilon, clip=clip, gamma=width)
@@ -419,11 +423,6 @@ def _periods(distance: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return the whole part and the rest of each distance, both exact."""
     whole = np.floor(distance)
     return whole.astype(np.intp), distance - whole
-
-
-def _least_variance(epsilon: float) -> float:
-    """Return the γ that minimises E[noise²]."""
-    return _least(lambda gamma: noise_variance(gamma, epsilon), 1e-9, 1.0)
 
 
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:

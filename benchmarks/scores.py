@@ -123,7 +123,7 @@ def draw(labels: np.ndarray, predictions: np.ndarray, bounds, size: int, epsilon
         asked = HeldOutSums.ask(
             SumsBudget(amount), amount, (y - lower) / width, (f - lower)[None] / width, np.zeros(size, np.int64)
         )
-        for name, one in asked.group(0).figures(0, width).items():
+        for name, one in asked.group(0).error(0, Domain(0, width), amount).figures.items():
             found[f"score {name}"] = one.lower, one.upper
     return found
 

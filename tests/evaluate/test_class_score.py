@@ -228,7 +228,7 @@ def test_intervals_cover(n, epsilon, rate):
     widths = []
     for number in range(200):
         group = sums.group(number)
-        found = group.error(1, ("no", "yes"), amount)
+        found = group.error(1, Domain.of_classes(["no", "yes"]), amount)
         true = {"log_loss": logs[1], "brier": brier, "auc": area, "rate of yes": y.mean()}
         for name, value in true.items():
             one = found.figures[name]

@@ -229,7 +229,7 @@ def test_intervals_of_classes_cover_where_the_rows_of_a_person_are_alike(epsilon
 
     def missed(of):
         sums = ClassSums.ask(SumsBudget(amount), amount, y, np.stack([1 - p, p], axis=-1)[None], codes, of)
-        found = [sums.group(group).error(0, ("no", "yes"), amount).figures for group in range(200)]
+        found = [sums.group(group).error(0, Domain.of_classes(["no", "yes"]), amount).figures for group in range(200)]
         return {
             name: sum(not one[name].lower <= value <= one[name].upper for one in found) for name, value in true.items()
         }
@@ -271,7 +271,7 @@ def test_intervals_cover_where_the_rows_of_a_person_are_alike(epsilon):
 
     errors = np.stack([np.clip(level[persons] + 0.3 * generator.random(sizes.size)[persons], 0, 1)])
     sums = held_out_sums.HeldOutSums.ask(SumsBudget(amount), amount, y, errors, codes, persons)
-    found = [sums.group(group).figures(0, 1.0) for group in range(200)]
+    found = [sums.group(group).error(0, Domain(0, 1), ONE).figures for group in range(200)]
     true = (
         np.average((errors[0] - y) ** 2, weights=1 / sizes[persons]),
         np.average(errors[0] - y, weights=1 / sizes[persons]),

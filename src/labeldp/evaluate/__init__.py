@@ -27,7 +27,8 @@ from labeldp.evaluate.estimates import (
     estimate_r2,
 )
 from labeldp.evaluate.foreseen import Foreseen, Target
-from labeldp.evaluate.held_out import HeldOutError, held_out_error
+from labeldp.evaluate.held_out import held_out_error
+from labeldp.evaluate.held_out_sums import HeldOutError
 from labeldp.evaluate.measurement import Measurement, measure
 from labeldp.evaluate.report import GroupRow, Report
 from labeldp.evaluate.risk import Risk

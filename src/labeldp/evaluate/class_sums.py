@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Priced
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.evaluate.held_out_sums import NOISE, SAMPLING, HeldOutFigure, Linear, fieller, figure
-from labeldp.formatting import ReprMixin
+from labeldp.evaluate.held_out_sums import NOISE, SAMPLING, HeldOutFigure, Linear, ModelError, fieller, figure
 from labeldp.release.grid_labels import SumsBudget, noise_scale
 from labeldp.release.group_sums import (
     KINDS,
@@ -80,7 +79,7 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True, repr=False)
-class ClassError(Priced, ReprMixin):
+class ClassError(ModelError):
     """How good probabilities of classes are, from noisy sums of the true classes. Holds no label.
 
     Attributes
@@ -134,10 +133,6 @@ class ClassError(Priced, ReprMixin):
         found = {"log_loss": self.log_loss, "gain": self.gain, "brier": self.brier}
         found |= {f"auc of {name}" if len(self.auc) > 1 else "auc": one for name, one in self.auc.items()}
         return found | {f"rate of {name}": one for name, one in self.rate.items()}
-
-    def _facts(self) -> dict[str, str]:
-        facts = {name: str(one) for name, one in self.figures.items()}
-        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 
 def checked_rates(rates: Floats, place: str, advice: str) -> tuple[Floats, int]:
@@ -432,8 +427,9 @@ class ClassFigures:
         mean = self._linear(self._apart(which, model)).value
         return self._deviation(APART + 2 * (model - 1) + which, mean) if model else 0.0
 
-    def error(self, model: int, names: Sequence[str], epsilon: Fraction) -> ClassError:
+    def error(self, model: int, domain: Domain, epsilon: Fraction) -> ClassError:
         """Return all figures of one model."""
+        names = domain.classes or ()
         apart = self._apart_deviation(0, model)
         loss, gain = self._log_loss(model), self._gain(model)
         brier = self._linear({BRIER: 1.0} | self._apart(1, model))

@@ -12,6 +12,7 @@ All of this is done on a scale on which the bounds are 0 and 1, so that no squar
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -23,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.budget import Priced
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin, plain
 from labeldp.release.grid_labels import SumsBudget, noise_scale
@@ -225,6 +228,78 @@ TYPICAL = 200
 """How many predictions are looked at to foresee the noise."""
 ERRORS, SQUARES, MIXED = range(3)
 """The places of the sums of squares; those of differences follow."""
+
+
+class ModelError(Priced, ReprMixin):
+    """The test error of a model, from noisy sums: a number of figures."""
+
+    records: int
+
+    @property
+    @abstractmethod
+    def figures(self) -> dict[str, HeldOutFigure]:
+        """All figures by name."""
+
+    def _facts(self) -> dict[str, str]:
+        facts = {name: str(one) for name, one in self.figures.items()}
+        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
+
+
+FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
+
+
+@dataclass(frozen=True, repr=False)
+class HeldOutError(ModelError):
+    """The test error of a model on held-out records, from noisy sums of their labels. It contains no labels.
+
+    Attributes
+    ----------
+    mse : HeldOutFigure
+        The mean squared error of the predictions.
+    mse_of_mean : HeldOutFigure
+        The mean squared error of always predicting the labels' mean: their variance.
+    gain : HeldOutFigure
+        The reduction of the error compared with always predicting the labels' mean: mse_of_mean − mse. It is positive
+        if R² is positive, and its interval excludes zero if the interval of R² does. The squares of the labels cancel,
+        so it is more precise than either error.
+    r2 : HeldOutFigure
+        The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
+    mae : HeldOutFigure
+        The mean absolute error of the predictions.
+    bias : HeldOutFigure
+        The average excess of predictions: the mean of prediction − label.
+    records : int
+        The number of held-out records.
+    epsilon_exact : Fraction
+        The total budget of the figures, and the charge to the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import held_out_error
+    >>> class Line:
+    ...     def predict(self, X):
+    ...         return 10 * X[:, 0]
+    >>> X = np.random.default_rng(0).random((20_000, 1))
+    >>> labels = np.clip(10 * X[:, 0] + np.random.default_rng(1).normal(0, 1, 20_000), 0, 10)
+    >>> found = held_out_error(Line(), X, labels, epsilon=2, domain=(0, 10))
+    >>> bool(found.r2.lower > 0.8)
+    True
+    """
+
+    mse: HeldOutFigure
+    mse_of_mean: HeldOutFigure
+    gain: HeldOutFigure
+    r2: HeldOutFigure
+    mae: HeldOutFigure
+    bias: HeldOutFigure
+    records: int
+    epsilon_exact: Fraction
+
+    @property
+    def figures(self) -> dict[str, HeldOutFigure]:
+        """All figures by name."""
+        return {name: getattr(self, name) for name in FIGURES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,8 +508,9 @@ class GroupFigures:
             ratio=ratio,
         )
 
-    def figures(self, model: int, width: float) -> dict[str, HeldOutFigure]:
-        """Return all figures of one model, where the bounds are `width` apart."""
+    def error(self, model: int, domain: Domain, epsilon: Fraction) -> HeldOutError:
+        """Return all figures of one model, in the unit of the labels."""
+        width = domain.upper - domain.lower
         spread, n, square = self._spread(model), self._size, width**2
         error, variance = self._error(model), self._variance
         absolute = self._linear({ABSOLUTE + model: 1.0})
@@ -447,14 +523,16 @@ class GroupFigures:
             least = max(0.0, abs(found.value) - math.sqrt(found.covariance(found)))
             return max(0.0, most - least**2) / n
 
-        return {
-            "mse": figure(error, spread.error / n, least=0.0).times(square),
-            "r2": ratio_figure(error, variance, spread, n),
-            "gain": figure(variance.less(error), spread.gain / n).times(square),
-            "mae": figure(absolute, varied(absolute), least=0.0).times(width),
-            "bias": figure(bias, varied(bias)).times(width),
-            "mse_of_mean": figure(variance, spread.variance / n, least=0.0).times(square),
-        }
+        return HeldOutError(
+            mse=figure(error, spread.error / n, least=0.0).times(square),
+            r2=ratio_figure(error, variance, spread, n),
+            gain=figure(variance.less(error), spread.gain / n).times(square),
+            mae=figure(absolute, varied(absolute), least=0.0).times(width),
+            bias=figure(bias, varied(bias)).times(width),
+            mse_of_mean=figure(variance, spread.variance / n, least=0.0).times(square),
+            records=self.records,
+            epsilon_exact=epsilon,
+        )
 
     def difference(self, model: int, other: int, width: float, risk: float) -> HeldOutFigure:
         """Return how much larger the squared error of one model is than that of another."""

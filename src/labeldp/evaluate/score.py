@@ -27,7 +27,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import MatchedInput
 from labeldp.errors import InvalidInput, expect, expect_path
-from labeldp.evaluate.class_sums import ClassError, ClassFigures, ClassSums, checked_rates
+from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
 from labeldp.evaluate.groups import (
     SMALLEST_GROUP,
     Figures,
@@ -35,8 +35,7 @@ from labeldp.evaluate.groups import (
     Groups,
     figures_table,
 )
-from labeldp.evaluate.held_out import HeldOutError
-from labeldp.evaluate.held_out_sums import RISK, HeldOutFigure, HeldOutSums, Questions, SummedLabels
+from labeldp.evaluate.held_out_sums import RISK, HeldOutError, HeldOutFigure, HeldOutSums, Questions, SummedLabels
 from labeldp.formatting import count_of, plain
 from labeldp.release.account import Account
 from labeldp.release.flow import Drawn, Ready, Run, release
@@ -183,15 +182,7 @@ class Score(Figures):
 
     def _figures(self, part: int, group: int) -> dict[str, HeldOutError | ClassError]:
         found = self.sums[part].group(group)
-        if isinstance(found, ClassFigures):
-            names = self.domain.classes or ()
-            return {name: found.error(model, names, self.epsilon_exact) for model, name in enumerate(self.models)}
-        return {
-            name: HeldOutError(
-                **found.figures(model, self._width), records=found.records, epsilon_exact=self.epsilon_exact
-            )
-            for model, name in enumerate(self.models)
-        }
+        return {name: found.error(model, self.domain, self.epsilon_exact) for model, name in enumerate(self.models)}
 
     def proof(self) -> SumsProof:
         """Return what the noisy sums cost as exact fractions, and whether the total is within ε.

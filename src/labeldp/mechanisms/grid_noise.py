@@ -99,7 +99,7 @@ class DiscreteStaircase(FiniteMechanism):
     >>> from labeldp import Domain
     >>> from labeldp.mechanisms import DiscreteStaircase
     >>> DiscreteStaircase(Domain.integers(0, 52), epsilon=2).parameter("r")
-    18
+    18.0
     """
 
     def __init__(

@@ -271,10 +271,11 @@ class Stored(Priced):
         PrivacyRefused
             If the release costs more than is claimed.
         """
-        record = parse_json(text, f"the {cls.noun}")
-        expect_format(record, cls.format, 1, f"a {cls.noun}")
+        what = f"the {cls.noun.removeprefix('a ')}"
+        record = parse_json(text, what)
+        expect_format(record, cls.format, 1, cls.noun)
         del record["format"], record["format_version"]
-        return read_record(cls, record, f"the {cls.noun}")
+        return read_record(cls, record, what)
 
 
 def expect_fields(record: dict[str, Any], fields: Iterable[str], what: str) -> None:

@@ -225,7 +225,7 @@ class Report(Figures):
 class _ReportSums(Stored):
     """The noisy sums of a report, from which its figures follow."""
 
-    format, noun = "labeldp report", "report"
+    format, noun = "labeldp report", "a report"
 
     domain: Domain
     by: str | None

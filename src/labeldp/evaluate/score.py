@@ -126,7 +126,7 @@ class Score(Figures):
     """
 
     kind = SCORE
-    format, noun = "labeldp score", "score"
+    format, noun = "labeldp score", "a score"
 
     domain: Domain
     models: tuple[str, ...]

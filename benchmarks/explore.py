@@ -18,12 +18,10 @@ from statistics import median
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is imported
 
-from labeldp.explore import answers  # noqa: E402
-from labeldp.explore.exports import Names, command, figure, python_call  # noqa: E402
-from labeldp.explore.page import charts  # noqa: E402
-from labeldp.explore.page.sidebar import COMPARED  # noqa: E402
-from labeldp.explore.question import Question  # noqa: E402
-from labeldp.explore.views import channel, reported  # noqa: E402
+from labeldp.explore import answers, charts  # noqa: E402
+from labeldp.explore.answers import Question, channel, reported  # noqa: E402
+from labeldp.explore.files import Names, command, figure, python_call  # noqa: E402
+from labeldp.explore.sidebar import COMPARED  # noqa: E402
 from labeldp.mechanisms import prediction  # noqa: E402
 from labeldp.plots.axes import image  # noqa: E402
 

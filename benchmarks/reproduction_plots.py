@@ -16,8 +16,8 @@ from pathlib import Path
 from labeldp import plots
 from labeldp.paper.experiments import figures as report
 from labeldp.paper.experiments import get_task
-from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.results import Measured
+from labeldp.paper.experiments.reproduction import Measured
+from labeldp.paper.experiments.tasks import NOT_PRIVATE, get_method
 
 TASK = get_task("criteo")
 

@@ -20,7 +20,7 @@ from labeldp import LabelDPRegressor, LabelRandomizer, LabelSource, privatize
 from labeldp.domain import Domain
 from labeldp.learn.sums.cells_to_send import cells_of_file
 from labeldp.learn.train import train
-from labeldp.paper.data.criteo_generated import write_sample_data
+from labeldp.paper.data.criteo import write_sample_data
 from labeldp.release.cells_file import CellsFile, write_cells
 from labeldp.release.sums import sums_for_cells
 

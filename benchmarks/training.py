@@ -31,8 +31,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
+from labeldp.learn.boosting import boosting_settings
 from labeldp.learn.learners import BoostingRegressor
-from labeldp.learn.sizing import boosting_settings
 from labeldp.mechanisms import RROnBins
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.decoding import code_values

@@ -18,7 +18,7 @@ from labeldp import Domain, plots
 from labeldp.mechanisms import alternatives
 from labeldp.paper.data import criteo_prior
 from labeldp.paper.experiments import figures as report
-from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.tasks import get_method
 
 LINES = {
     "rr-on-bins": "RR-on-Bins (the paper)",

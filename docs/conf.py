@@ -26,6 +26,7 @@ extensions = [
     "docstrings",
     "error_list",
     "gallery_look",
+    "line_breaks",
     "page_links",
     "picture_words",
     "section_lists",

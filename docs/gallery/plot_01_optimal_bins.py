@@ -2,10 +2,10 @@
 The best bins for a distribution of labels
 ==========================================
 
-Randomized response on bins keeps the bin of a label more often than any other. `RROnBins.optimal` finds the bins of least error: few and close to the
-middle where ε is small, many where ε is large.
+Randomized response on bins most often reports the bin of the label. `RROnBins.optimal` finds the bins with the least error: few bins close to the
+middle if ε is small, and many bins if ε is large.
 
-The grey area is the distribution of purchase values, which the bins are made for. The lines are the reported values, with heights in proportion to their frequency.
+The grey area is the distribution of purchase values for which the bins were designed. Each line is a reported value; its height is proportional to its frequency.
 """
 
 from labeldp import plots

@@ -1,11 +1,11 @@
 """
-What one label is reported as
-=============================
+The reported values of one label
+================================
 
-A customer spent 80 euros. What is reported? Each mechanism answers with other values and other chances, and all of them cost ε = 2.
+A customer spent 80 euros. Which value is reported? Each mechanism has different values and probabilities, and each costs ε = 2.
 
-The paper's bins stay close to the usual amounts. Unbiased values reach far outside, so that they are right on average. The default, ``auto``, lies
-between the two. Laplace noise that is clipped piles up at the bounds.
+The paper's bins stay close to the usual amounts. Unbiased values lie far outside of the range, so that they are right on average. The default, ``auto``, lies
+between the two. Clipped Laplace noise often gives one of the bounds.
 """
 
 import numpy as np

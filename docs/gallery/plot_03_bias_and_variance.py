@@ -2,8 +2,8 @@
 Bias and spread of a private label
 ==================================
 
-Above: what a label becomes on average. A line that is flat tells a model nothing; one on the diagonal is unbiased. Below: the price, as the standard
-deviation of the reported value. A model averages the spread over its records, and keeps the bias.
+The upper panel shows the mean reported value of each label. On the diagonal, there is no bias; from a flat line, a model learns nothing. The lower panel shows the standard
+deviation of the reported value. A model averages this spread over its records, but keeps the bias.
 """
 
 from labeldp import plots

@@ -2,7 +2,7 @@
 Mechanisms as pictures
 ======================
 
-Each panel shows true labels from left to right and reported ones from bottom to top: the darker, the more often the two come together. All panels cost
+Each panel shows true labels from left to right and reported values from bottom to top. Dark colours are pairs that occur often. All mechanisms cost
 the same ε = 3. A good mechanism for a model has its mass along the diagonal or evenly around it.
 """
 

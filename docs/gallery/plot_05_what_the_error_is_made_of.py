@@ -2,8 +2,8 @@
 What the error of a model is made of
 ====================================
 
-The floor is the error that features leave open. Bias stays in the model with any number of records. Noise is averaged. `alternatives` predicts all
-three from the prior alone, for few records and for many. With few records, some bias is worth less noise.
+The floor is the error that the features cannot explain. Bias stays in the model for any number of records, and noise is averaged. `alternatives` predicts all
+three parts from the prior alone, here for few and for many records. With few records, it is worth accepting some bias for less noise.
 """
 
 from labeldp import Domain, plots

@@ -2,8 +2,8 @@
 How much ε does a model need?
 =============================
 
-Six distributions of labels, each with 20,000 records and features that explain at most 60 % of the variance. The lines show the R² that models are
-predicted to reach. `advise` computes them from public numbers alone, before anything is released.
+The picture shows six distributions of labels, each with 20,000 records and features that explain at most 60 % of the variance. The lines are the predicted R² of
+models. `advise` computes them from public numbers alone, before anything is released.
 """
 
 import numpy as np

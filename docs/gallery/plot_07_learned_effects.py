@@ -2,10 +2,10 @@
 What a private model has learned
 ================================
 
-`LabelDPRegressor` learns from noisy sums where that is better than noisy labels. Such a model can be looked at: what each column adds to a prediction,
-and how far the noise may have moved it. The noise is known exactly, and the bands show it.
+`LabelDPRegressor` learns from noisy sums if they are better than noisy labels. For such a model you can see how much each column adds to a prediction.
+The size of the added noise is known exactly, and the bands show it.
 
-Here the labels are minutes of delay. They follow the hour, the weekday and the weather. The fourth column has no effect.
+Here the labels are minutes of delay. They depend on the hour, the weekday and the weather, but not on the fourth column.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 A curve through noise
 =====================
 
-Each grey point is one private label, and none of them says much. A model that is trained on all of them finds the curve again. The same learner is
-trained on true labels for comparison, which only the labels party could do.
+Each grey point is one private label, and a single one reveals little. A model that is trained on all of them finds the curve. For comparison, the same learner is
+trained on true labels, which only the labels party could do.
 """
 
 import numpy as np

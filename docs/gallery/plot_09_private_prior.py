@@ -2,8 +2,8 @@
 A private histogram becomes a prior
 ===================================
 
-A small part of ε buys a noisy histogram of the labels, and the mechanism is designed for it. The more labels there are, the cheaper it gets. The same
-ε = 0.1 shows nearly nothing of 1,000 labels and nearly all of 100,000.
+A small part of ε buys a noisy histogram of the labels, for which the mechanism is designed. The noise matters less if there are many labels. With the same
+ε = 0.1, the histogram of 1,000 labels is mostly noise, and that of 100,000 labels is nearly exact.
 """
 
 import numpy as np

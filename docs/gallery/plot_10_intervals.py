@@ -2,8 +2,8 @@
 How good is the model? Intervals from private labels
 ====================================================
 
-There are no true labels to test with. `estimate_error` corrects for the noise of private ones, and gives an interval that is built to cover the
-truth in 95 % of all cases; measured were 92 to 100 %. Here 30 releases of the same labels are evaluated. Each line is one interval; the dashed line is the true error.
+The features party has only private labels to test a model. `estimate_error` corrects for their noise and returns an interval that should contain the
+true error in 95 % of all cases. Measurements gave 92 to 100 %. Here 30 releases of the same labels are evaluated. Each line is one interval; the dashed line is the true error.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 What an ε risks
 ===============
 
-An attacker knows all records but one label, and gives some chance to a fact about it, such as "she spent more than 200 euros". How much can the message
-move that chance, in the worst case? Below 0.5 hardly. At 4, 50 % can become 98 %. What the other records teach about people like her is not limited.
+An attacker knows everything but one label, and believes a claim about it, such as "she spent more than 200 euros", with some probability. How much can the message
+change this probability in the worst case? At ε = 0.5, 50 % can become 62 %. At ε = 4, 50 % can become 98 %. ε does not limit what the other records reveal about people like her.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 A budget that runs out
 ======================
 
-A `Ledger` is charged before anything is drawn, and nothing is refunded. Here a team releases the labels of a dataset again and again. The release
-that would go over the budget is refused, and nothing is drawn for it.
+A `Ledger` is charged before anything is drawn, and nothing is refunded. Here a team releases the labels of a dataset several times. A release
+that exceeds the budget is refused before anything is drawn.
 """
 
 import tempfile

@@ -50,7 +50,7 @@ _MODULE_OF = {
     "ClippingWarning": "errors",
     "ClassesWarning": "errors",
     "BudgetWarning": "priors",
-    "FeatureWarning": "learn.suspects",
+    "FeatureWarning": "learn.joined_features",
 }
 """The module of every public name; `__init__.pyi` is the same list for type checkers."""
 _ROOMS = ("design", "evaluate", "learn", "losses", "mechanisms", "paper", "plots", "priors", "sampling", "spark")

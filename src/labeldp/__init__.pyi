@@ -25,9 +25,9 @@ from labeldp.evaluate.held_out import held_out_error as held_out_error
 from labeldp.evaluate.score import score as score
 from labeldp.learn.classifier import LabelDPClassifier as LabelDPClassifier
 from labeldp.learn.group_report import report as report
+from labeldp.learn.joined_features import FeatureWarning as FeatureWarning
 from labeldp.learn.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.learn.saved import SavedModel as SavedModel
-from labeldp.learn.suspects import FeatureWarning as FeatureWarning
 from labeldp.learn.train import train as train
 from labeldp.priors import BudgetWarning as BudgetWarning
 from labeldp.priors import Prior as Prior

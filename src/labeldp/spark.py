@@ -8,8 +8,8 @@ labels and features. `docs/guides/spark.md` describes scaling and settings.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from labeldp.artifact.description import read_description
 from labeldp.artifact.manifest import release_folder
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from labeldp.engines.spark.spark_input import SparkInput
+
+Given = ParamSpec("Given")
+Outcome = TypeVar("Outcome")
 
 __all__ = ["apply", "matching_features", "privatize", "score", "sums"]
 
@@ -150,19 +153,8 @@ def privatize(
     bounds = Domain.of_classes(classes) if domain is None else domain  # type: ignore[arg-type] # one of the two is given
     randomizer = LabelRandomizer(epsilon, bounds, loss, mechanism, prior, out_of_range)
     labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted, person=person)
-    from labeldp.engines.spark.jobs import without_spark_texts
-
-    with without_spark_texts():
-        outcome = release_labels(
-            labels,
-            randomizer,
-            out,
-            ledger=ledger,
-            dataset=dataset,
-            key_file=key_file,
-            sign_key=sign_key,
-            phase=phase,
-        )
+    charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "key_file": key_file, "sign_key": sign_key}
+    outcome = _run(release_labels, labels, randomizer, out, phase=phase, **charged)
     return Message.open(outcome.message)
 
 
@@ -222,27 +214,11 @@ def apply(
     folder = message.path if isinstance(message, Message) else release_folder(message)
     # not opened, because a killed run may have left a batch that is not in the manifest yet
     _, header = read_description(folder / LABELS.description)
-    labels = _input(
-        frame,
-        header.label_column,
-        header.id_column,
-        id_type,
-        scratch,
-        allow_unencrypted=allow_unencrypted,
-        person=None if header.persons is None else header.persons.column,
-    )
-    from labeldp.engines.spark.jobs import without_spark_texts
-
-    with without_spark_texts():
-        outcome = add_batch(
-            folder,
-            labels,
-            key_file=key_file,
-            ledger=ledger,
-            out_of_range=out_of_range,
-            sign_key=sign_key,
-            phase=phase,
-        )
+    person = None if header.persons is None else header.persons.column
+    columns = (header.label_column, header.id_column)
+    labels = _input(frame, *columns, id_type, scratch, allow_unencrypted=allow_unencrypted, person=person)
+    charged: dict[str, Any] = {"ledger": ledger, "key_file": key_file, "sign_key": sign_key}
+    outcome = _run(add_batch, folder, labels, out_of_range=out_of_range, phase=phase, **charged)
     return Message.open(outcome.message)
 
 
@@ -381,14 +357,11 @@ def sums(
     >>> sums.means()  # doctest: +SKIP
     """
     require_pyspark()
-    from labeldp.engines.spark.jobs import without_spark_texts
     from labeldp.engines.spark.spark_sums import SparkSums
 
     source = SparkSums.of(frame, label, cells, signs, allow_unencrypted=allow_unencrypted)
-    with without_spark_texts():
-        return release_sums(
-            source, epsilon, domain, clip=clip, out_of_range=out_of_range, ledger=ledger, dataset=dataset
-        )
+    charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
+    return _run(release_sums, source, epsilon, domain, clip=clip, out_of_range=out_of_range, **charged)
 
 
 def score(
@@ -415,7 +388,7 @@ def score(
 ) -> ScoreOutcome:
     """Answer predictions with their noisy error, for labels in a Spark frame.
 
-    Figures, folder and cost are those of `labeldp.score` on one machine. The driver reads the predictions and sends them to the workers, which
+    Figures, folder and cost are the same as with `labeldp.score` on one machine. The driver reads the predictions and sends them to the workers, which
     sum exactly; the driver draws the noise.
 
     Parameters
@@ -477,27 +450,20 @@ def score(
     ... )
     """
     labels = _input(frame, label, id, id_type, None, allow_unencrypted=allow_unencrypted)
+    from labeldp.engines.spark.spark_sums import SparkLabels
+
+    charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "sign_key": sign_key}
+    wanted: dict[str, Any] = {"models": models, "by": by, "smallest_group": smallest_group, "matching": matching}
+    wanted |= {"id": id if predictions_id is None else predictions_id, "out_of_range": out_of_range, "phase": phase}
+    return _run(score_labels, SparkLabels(labels), predictions, out, epsilon, domain, **wanted, **charged)
+
+
+def _run(release: Callable[Given, Outcome], *arguments: Given.args, **options: Given.kwargs) -> Outcome:
+    """Return what a release returns. Its errors contain none of Spark's own texts."""
     from labeldp.engines.spark.jobs import without_spark_texts
-    from labeldp.engines.spark.spark_labels import SparkLabels
 
     with without_spark_texts():
-        return score_labels(
-            SparkLabels(labels),
-            predictions,
-            out,
-            epsilon,
-            domain,
-            id=id if predictions_id is None else predictions_id,
-            models=models,
-            by=by,
-            smallest_group=smallest_group,
-            matching=matching,
-            out_of_range=out_of_range,
-            ledger=ledger,
-            dataset=dataset,
-            sign_key=sign_key,
-            phase=phase,
-        )
+        return release(*arguments, **options)
 
 
 def _input(

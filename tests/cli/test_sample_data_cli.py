@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp.paper.data import criteo_like
-from labeldp.paper.data.criteo_generated import SAMPLE_SEED
+from labeldp.paper.data.criteo import SAMPLE_SEED
 
 
 def test_the_two_files_have_the_same_orders_and_belong_together(run, tmp_path):

@@ -42,7 +42,7 @@ COMMANDS = {
 def test_a_pickle_is_loaded_with_the_flag_only(run, world, command):
     code, out, err = run(*command)
     assert code == 2
-    assert "runs whatever code it contains" in " ".join(err.split())
+    assert "runs the code it contains" in " ".join(err.split())
     assert not (world / "p.csv").exists()
     code, out, err = run(*command, "--trust-pickle")
     assert code == 0, err

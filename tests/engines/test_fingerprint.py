@@ -10,8 +10,7 @@ import pytest
 from pyarrow import feather
 
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.batches import FileTypes, LabelBatch
-from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.batches import FileTypes, InputFingerprint, LabelBatch
 from labeldp.errors import InvalidInput
 
 ROWS = 2000

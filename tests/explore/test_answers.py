@@ -10,9 +10,21 @@ import numpy as np
 import pytest
 
 from labeldp import InvalidInput, Prior, advise, compare
-from labeldp.explore.answers import caveats, compared, curve, designed, headline, offered, simulated_prior, why_none
-from labeldp.explore.question import Question
-from labeldp.explore.views import apart, channel, grouped, reported
+from labeldp.explore.answers import (
+    Question,
+    apart,
+    caveats,
+    channel,
+    compared,
+    curve,
+    designed,
+    grouped,
+    headline,
+    offered,
+    reported,
+    simulated_prior,
+    why_none,
+)
 from labeldp.formatting import plain
 from labeldp.mechanisms.prediction import PREDICTION_LABELS, ModelErrors
 

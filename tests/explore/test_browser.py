@@ -17,10 +17,8 @@ from pathlib import Path
 import pytest
 
 from labeldp import Domain, Prior
-from labeldp.explore.answers import designed, headline
-from labeldp.explore.exports import Names, command, python_call
-from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.views import reported
+from labeldp.explore.answers import RECEIVED, Question, designed, headline, reported
+from labeldp.explore.files import Names, command, python_call
 from labeldp.formatting import plain
 from labeldp.mechanisms import Mechanism, RROnBins
 

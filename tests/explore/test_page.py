@@ -9,15 +9,14 @@ import pytest
 
 from labeldp import Domain, Prior
 from labeldp.evaluate import Risk
-from labeldp.explore.answers import curve, designed, headline
-from labeldp.explore.exports import Names, command
-from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.answers import RECEIVED, Question, curve, designed, headline
+from labeldp.explore.files import Names, command
 from labeldp.formatting import percent
 from labeldp.mechanisms import RROnBins
 
 pytest.importorskip("streamlit", reason="the page's tests need the extra explore: pip install 'labeldp[explore]'")
 
-from labeldp.explore.page.sidebar import as_text
+from labeldp.explore.sidebar import as_text
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +26,7 @@ FIRST = Question()
 def opened(preset=None):
     from streamlit.testing.v1 import AppTest
 
-    script = f"from labeldp.explore.page.main import show\nshow({preset!r})"
+    script = f"from labeldp.explore.page import show\nshow({preset!r})"
     return AppTest.from_string(script, default_timeout=300).run()
 
 

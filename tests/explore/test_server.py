@@ -39,9 +39,9 @@ def test_importing_labeldp_and_its_command_line_does_not_import_streamlit():
 
 
 def test_the_computing_part_needs_no_streamlit():
-    modules = ", ".join(
-        f"labeldp.explore.{path.stem}" for path in Path(server.__file__).parent.glob("*.py") if path.stem != "__init__"
-    )
+    shown = {"__init__", "page", "sidebar", "charts"}
+    names = {path.stem for path in Path(server.__file__).parent.glob("*.py")} - shown
+    modules = ", ".join(f"labeldp.explore.{name}" for name in sorted(names))
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {modules}; print('streamlit' in sys.modules)"],
         capture_output=True,

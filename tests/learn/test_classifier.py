@@ -21,7 +21,7 @@ from labeldp import Domain, LabelDPClassifier, LabelRandomizer, Ledger
 from labeldp.errors import ClassesWarning, InsufficientBudget, InvalidInput
 from labeldp.learn import BoostingRegressor
 from labeldp.learn.class_rates import ClassRates, base_rates
-from labeldp.learn.method import Method, labels_pay
+from labeldp.learn.method import Method, labels_pay, labels_worth
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.mechanisms import RandomizedResponse
 from labeldp.mechanisms.decoding import indicator_values
@@ -46,7 +46,7 @@ def test_scikit_learn_checks_pass_where_noise_is_negligible(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([LabelDPClassifier(epsilon=1)])
+@parametrize_with_checks([LabelDPClassifier(epsilon=1), LabelDPClassifier(epsilon=40, method="sums")])
 def test_scikit_learn_checks_pass_but_for_those_that_need_determinism(estimator, check):
     if check.func.__name__ in NEED_DETERMINISM or check.func.__name__ in NEED_EQUAL_FITS:
         pytest.skip("compares two fits, and every fit draws new noise")
@@ -146,8 +146,19 @@ def test_counts_of_the_classes_decide_between_the_methods_within_epsilon(tmp_pat
 
 def test_few_labels_or_a_rare_class_are_summed():
     assert LabelDPClassifier(epsilon=0.5).fit(X, Y).method_.name == "sums"
-    assert labels_pay(ROWS, 4, 0.3)
-    assert not labels_pay(ROWS, 4, 0.01)
+    assert labels_pay(ROWS, 4, np.array([0.7, 0.3]))
+    assert not labels_pay(ROWS, 4, np.array([0.99, 0.01]))
+    pays = {k: [labels_pay(2000 * n, 2, np.full(k, 1 / k)) for n in (1, 5, 1000)] for k in (2, 3, 10)}
+    assert pays == {2: [False, True, True], 3: [False, True, True], 10: [False, False, True]}
+
+
+@pytest.mark.parametrize("classes", [2, 3, 20])
+def test_the_worth_of_labels_is_that_of_randomized_response(classes):
+    mechanism = RandomizedResponse(Domain.integers(0, classes - 1), 1)
+    values = indicator_values(mechanism)[:, 0]
+    probabilities = mechanism.matrix(mechanism.outputs)[1]  # a label of another class
+    noise = probabilities @ np.square(values) - (probabilities @ values) ** 2
+    assert labels_worth(1000, 1.0, classes) == pytest.approx(1000 / noise, rel=1e-6)
 
 
 BAD = {
@@ -201,26 +212,73 @@ def test_only_classes_that_are_read_off_the_labels_cause_a_warning():
             LabelDPClassifier(FAST, epsilon=1, method="labels", classes=classes).fit(X, labels)
 
 
-def test_three_classes_have_rates_that_add_up():
-    scores = np.column_stack([X[:, 0], X[:, 1], np.zeros(ROWS)])
-    truth = softmax(1.5 * scores, axis=1)
-    labels = np.array(["a", "b", "c"])[(truth.cumsum(axis=1) < GENERATOR.random((ROWS, 1))).sum(axis=1)]
-    model = LabelDPClassifier(FAST, epsilon=3, classes=["a", "b", "c"]).fit(X, labels)
-    rates = model.predict_proba(X)
-    np.testing.assert_allclose(rates.sum(axis=1), 1)
-    np.testing.assert_allclose(rates.mean(axis=0), model.estimator_.rates_, atol=1e-6)
-    whole = log_loss(labels, np.tile(truth.mean(axis=0), (ROWS, 1))) - log_loss(labels, truth)
-    assert log_loss(labels, rates) - log_loss(labels, truth) < 0.15 * whole
-    assert model.decision_function(X).shape == (ROWS, 3)
-    with pytest.raises(InvalidInput, match="two classes"):
-        clone(model).set_params(estimator=None, method="sums").fit(X, labels)
+LETTERS = ["a", "b", "c"]
+TRUTH = softmax(1.5 * np.column_stack([X[:, 0], X[:, 1], np.zeros(ROWS)]), axis=1)
+THREE = np.array(LETTERS)[(TRUTH.cumsum(axis=1) < GENERATOR.random((ROWS, 1))).sum(axis=1)]
 
 
+@pytest.mark.parametrize("persons", [None, np.arange(ROWS) // 2])
 @pytest.mark.parametrize("method", ["sums", "labels"])
-def test_files_and_pickles_keep_the_classifier(method):
-    model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=2, method=method).fit(X, NAMES[Y])
+def test_three_classes_have_rates_that_add_up(method, persons, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("fruit", budget=10, unit="record" if persons is None else "person")
+    model = LabelDPClassifier(
+        FAST if method == "labels" else None,
+        epsilon=3 if persons is None else 6,
+        classes=LETTERS,
+        method=method,
+        ledger=ledger,
+        dataset="fruit",
+    ).fit(X, THREE, persons=persons)
+    assert ledger.remaining("fruit") == 10 - model.epsilon_spent_ == 10 - model.epsilon
+    rates = model.predict_proba(np.vstack([X, 1e6 * X[:10]]))
+    np.testing.assert_allclose(rates.sum(axis=1), 1)
+    assert 0 < rates.min() <= rates.max() < 1
+    if method == "labels":
+        if persons is None:
+            np.testing.assert_allclose(rates[:ROWS].mean(axis=0), model.estimator_.rates_, atol=1e-6)
+    else:
+        assert model.sums_.proof().holds
+        assert model.sums_.epsilon_exact == model.epsilon
+    np.testing.assert_allclose(rates[:ROWS].mean(axis=0), TRUTH.mean(axis=0), atol=0.05)
+    whole = log_loss(THREE, np.tile(TRUTH.mean(axis=0), (ROWS, 1))) - log_loss(THREE, TRUTH)
+    assert log_loss(THREE, rates[:ROWS]) - log_loss(THREE, TRUTH) < 0.15 * whole
+    assert model.decision_function(X).shape == (ROWS, 3)
+
+
+def test_the_mean_rates_of_sums_are_the_private_base_rates_and_effects_are_found():
+    names = np.array(["red", "green", "blue"])
+    features = pd.DataFrame({"shade": names[np.arange(ROWS) % 3], "size": X[:, 0]})
+    labels = np.where(GENERATOR.random(ROWS) < 0.6, names[np.arange(ROWS) % 3], names[(np.arange(ROWS) + 1) % 3])
+    model = LabelDPClassifier(epsilon=4, classes=[*names, "grey"], method="sums").fit(
+        features, np.where(np.arange(ROWS) % 10 == 0, "grey", labels)
+    )
+    rates = pd.DataFrame(model.predict_proba(features), columns=model.classes_).groupby(features["shade"]).mean()
+    assert {shade: rates.loc[shade].idxmax() for shade in names} == dict(zip(names, names, strict=True))
+    np.testing.assert_allclose(rates["grey"], 0.1, atol=0.04)
+    assert model.estimator_.of("red").shown_effects()[0].name == "shade"
+    assert model.plot_effects(of="red").axes
+    with pytest.raises(InvalidInput, match="unknown class"):
+        model.plot_effects(of="purple")
+
+
+def test_counts_of_many_classes_decide_within_epsilon():
+    model = LabelDPClassifier(epsilon=6, classes=LETTERS).fit(X, THREE)
+    assert model.method_.name == "labels"
+    assert model.sums_.spent + model.mechanism_.epsilon_exact <= 6
+    rare = np.where(np.arange(ROWS) < 40, THREE, "a")
+    model = LabelDPClassifier(epsilon=3, classes=LETTERS).fit(X, rare)
+    assert model.method_.name == "sums"
+    assert "rarest class" in model.method_.why
+    assert model.sums_.spent <= 3
+
+
+@pytest.mark.parametrize("labels", [NAMES[Y], THREE], ids=["two", "three"])
+@pytest.mark.parametrize("method", ["sums", "labels"])
+def test_files_and_pickles_keep_the_classifier(method, labels):
+    model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=2, method=method).fit(X, labels)
     for copy in (from_bytes(to_bytes(model)), pickle.loads(pickle.dumps(model))):
-        assert copy.classes_.tolist() == ["no", "yes"]
+        assert copy.classes_.tolist() == sorted(set(labels))
         np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 

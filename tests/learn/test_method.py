@@ -48,7 +48,6 @@ def test_a_large_epsilon_takes_sums_and_then_labels():
     ("settings", "fit", "said"),
     [
         ({"estimator": Ridge()}, {}, "estimator"),
-        ({"loss": "absolute"}, {}, "absolute loss"),
         ({"mechanism": "rr-on-bins"}, {}, "rr-on-bins"),
         ({"target_values": "bins"}, {}, "target values"),
         ({"prior": Prior([0, 200, 400], [1, 1, 1])}, {}, "prior"),

@@ -178,7 +178,7 @@ def test_what_the_safe_format_cannot_hold_is_saved_as_a_pickle_only_if_asked_for
         model.save(tmp_path / "model")
     model.save(tmp_path / "model", pickle=True)
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "model.pickle"]
-    with pytest.raises(InvalidInput, match=r"runs whatever code it contains.*--trust-pickle"):
+    with pytest.raises(InvalidInput, match=r"runs the code it contains.*--trust-pickle"):
         SavedModel.load(tmp_path / "model")
     loaded = SavedModel.load(tmp_path / "model", trust_pickle=True)
     assert type(loaded.model) is OwnRegressor

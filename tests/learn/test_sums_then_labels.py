@@ -169,8 +169,8 @@ def test_a_saved_model_predicts_the_same(tmp_path):
 
 
 def test_both_is_for_numbers_without_anything_that_only_labels_have():
-    with pytest.raises(InvalidInput, match="absolute loss"):
-        LabelDPRegressor(epsilon=4, domain=(0, 400), method="both", loss="absolute").fit(X, EXPLAINED)
+    with pytest.raises(InvalidInput, match="target values"):
+        LabelDPRegressor(epsilon=4, domain=(0, 400), method="both", target_values="bins").fit(X, EXPLAINED)
     with pytest.raises(InvalidInput, match="numbers"):
         LabelDPClassifier(epsilon=4, method="both").fit(X, X["shop"] == "a")
 

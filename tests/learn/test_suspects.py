@@ -15,7 +15,7 @@ from pyarrow import feather
 from forgery import edit_json, rewrite_manifest
 from labeldp import FeatureWarning, LabelRandomizer, LabelSource, Message, privatize
 from labeldp.errors import InvalidInput
-from labeldp.learn.suspects import is_index_name, is_near_unique, nearly_equal
+from labeldp.learn.joined_features import is_index_name, is_near_unique, nearly_equal
 from labeldp.learn.train import train
 
 N = 600

@@ -11,7 +11,7 @@ from criterion import visible_bias_and_variance
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
-from labeldp.learn.sizing import boosting_settings
+from labeldp.learn.boosting import boosting_settings
 from labeldp.losses import get_loss, loss_examples
 from labeldp.mechanisms import BiasVariance, Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training

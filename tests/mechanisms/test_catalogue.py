@@ -19,7 +19,7 @@ from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Mechanism, Request, code_values, design
 from labeldp.mechanisms import Mechanism as Base
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.tasks import get_method
 
 NEW_FILE = """
     '''A mechanism of somebody else's: one file, nothing else touched.'''

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from labeldp import InvalidInput, plots
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.plots.axes import DARK, PRIOR
-from labeldp.plots.effects import COLOUR, MOST_CATEGORIES
+from labeldp.plots.pictures import COLOUR, MOST_CATEGORIES
 from labeldp.release.sum_queries import SumQueries
 
 GENERATOR = np.random.default_rng(4)

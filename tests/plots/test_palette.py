@@ -9,7 +9,7 @@ from palette import VIEWS, contrast, distance
 
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.registry import SHARED_COLOUR
-from labeldp.paper.experiments.methods import VARIANTS
+from labeldp.paper.experiments.tasks import VARIANTS
 from labeldp.plots.axes import DARK, INK, PAPER, QUIET
 
 COLOURS = {entry.name: entry.colour for entry in MECHANISMS}

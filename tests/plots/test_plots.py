@@ -16,7 +16,7 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS, Laplace, Request, RROnBins
 from labeldp.mechanisms.registry import SHARED_COLOUR
 from labeldp.plots.axes import DARK
-from labeldp.plots.pictures import _joint_mass
+from labeldp.plots.pictures import joint_mass
 
 PRIOR = Prior(np.arange(11.0), np.arange(11, 0, -1))
 DOMAIN = Domain.integers(0, 10)
@@ -67,7 +67,7 @@ def test_numbers_at_outputs_do_not_run_into_each_other():
 def test_the_joint_density_puts_the_mass_where_the_mechanism_does():
     labels, outputs = (np.array([1.0, 9.0]), np.array([0.25, 0.75])), np.array([[1.0, 9.0], [1.0, 9.0]])
     edges = np.linspace(0, 10, 11)
-    mass = _joint_mass(labels, outputs, np.array([[0.9, 0.1], [0.2, 0.8]]), edges)
+    mass = joint_mass(labels, outputs, np.array([[0.9, 0.1], [0.2, 0.8]]), edges, edges)
     assert mass[1, 1] == pytest.approx(0.225)
     assert mass[9, 9] == pytest.approx(0.6)
     assert mass[9, 1] == pytest.approx(0.15)

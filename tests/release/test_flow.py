@@ -14,8 +14,15 @@ from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.batches import FileTypes, LabelBatch, checked_ids, checked_labels, count_outside, draw_batch
-from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.batches import (
+    FileTypes,
+    InputFingerprint,
+    LabelBatch,
+    checked_ids,
+    checked_labels,
+    count_outside,
+    draw_batch,
+)
 from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
 from labeldp.priors import histogram, private_histogram

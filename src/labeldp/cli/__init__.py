@@ -7,27 +7,22 @@ import atexit
 import gc
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from labeldp.cli.advise import advise
-from labeldp.cli.apply import apply
 from labeldp.cli.audit import audit
-from labeldp.cli.catalogue_help import exact_mechanisms, help_with, mechanisms, models
-from labeldp.cli.cells import cells
-from labeldp.cli.compare import compare
+from labeldp.cli.compare import compare, explore
 from labeldp.cli.console import complain, degrade_output, show_warning
-from labeldp.cli.demo import run as demo
-from labeldp.cli.demo import sample_data
-from labeldp.cli.explore import explore
+from labeldp.cli.demo import demo, reproduce, sample_data
 from labeldp.cli.ledger import app as ledger
-from labeldp.cli.privatize import privatize
-from labeldp.cli.report import report
-from labeldp.cli.reproduce import reproduce
-from labeldp.cli.score import score
-from labeldp.cli.signing_keys import signing_keys
-from labeldp.cli.sums import sums
+from labeldp.cli.ledger import signing_keys
+from labeldp.cli.options import exact_mechanisms, help_with, mechanisms, models
+from labeldp.cli.privatize import apply, privatize
+from labeldp.cli.score import report, score
+from labeldp.cli.sums import cells, sums
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -40,25 +35,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-LABELS_PARTY, FEATURES_PARTY, PLAN, TRY = "The labels party", "The features party", "Choose and compare", "Try it"
-app.command("privatize", rich_help_panel=LABELS_PARTY, cls=help_with("Mechanisms", exact_mechanisms))(privatize)
-app.command("apply", rich_help_panel=LABELS_PARTY)(apply)
-app.command("sums", rich_help_panel=LABELS_PARTY)(sums)
-app.command("score", rich_help_panel=LABELS_PARTY)(score)
-app.command("report", rich_help_panel=LABELS_PARTY)(report)
-app.add_typer(ledger, name="ledger", rich_help_panel=LABELS_PARTY)
-app.command("signing-keys", rich_help_panel=LABELS_PARTY)(signing_keys)
-app.command("train", rich_help_panel=FEATURES_PARTY, cls=help_with("Models", models))(train)
-app.command("predict", rich_help_panel=FEATURES_PARTY)(predict)
-app.command("evaluate", rich_help_panel=FEATURES_PARTY)(evaluate)
-app.command("cells", rich_help_panel=FEATURES_PARTY)(cells)
-app.command("audit", rich_help_panel=FEATURES_PARTY)(audit)
-app.command("advise", rich_help_panel=PLAN)(advise)
-app.command("compare", rich_help_panel=PLAN, cls=help_with("Mechanisms", mechanisms))(compare)
-app.command("explore", rich_help_panel=PLAN)(explore)
-app.command("demo", rich_help_panel=TRY)(demo)
-app.command("sample-data", rich_help_panel=TRY)(sample_data)
-app.command("reproduce", rich_help_panel=TRY)(reproduce)
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "The labels party": (privatize, apply, sums, score, report, signing_keys),
+    "The features party": (train, predict, evaluate, cells, audit),
+    "Choose and compare": (advise, compare, explore),
+    "Try it": (demo, sample_data, reproduce),
+}
+"""The commands in the panels of the help."""
+LISTED = {
+    privatize: help_with("Mechanisms", exact_mechanisms),
+    train: help_with("Models", models),
+    compare: help_with("Mechanisms", mechanisms),
+}
+app.add_typer(ledger, name="ledger", rich_help_panel=next(iter(COMMANDS)))
+for _panel, _commands in COMMANDS.items():
+    for _command in _commands:
+        _name = _command.__name__.replace("_", "-")
+        app.command(_name, rich_help_panel=_panel, cls=LISTED.get(_command))(_command)
 
 
 def _version(wanted: bool) -> None:
@@ -88,7 +81,7 @@ def main() -> None:
     except LabelDPError as error:
         complain(str(error))
         sys.exit(error.exit_code)
-    except (MemoryError, RecursionError) as error:  # those of NumPy and Arrow are subclasses
+    except (MemoryError, RecursionError) as error:  # NumPy and Arrow raise subclasses
         complain(_out_of_memory(error))
         sys.exit(1)
     except OSError as error:

@@ -12,6 +12,7 @@ import typer
 from labeldp.cli.console import note, out, phases, print_json, print_table
 from labeldp.cli.options import BoundsOrClasses, Classes, Integers, Json, Lower, OutputOption, Upper, comma_list
 from labeldp.errors import InvalidInput
+from labeldp.formatting import percent, plain, plain_number, whole_number
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
@@ -96,7 +97,7 @@ def advise(
 ) -> None:
     """Predict what models will be worth at each ε, whether you will be able to tell, and what an ε risks.
 
-    No label is read. Give the public bounds, the number of records and, as far as it is public, the distribution of the labels.
+    No label is read. Give the public bounds, the number of records and, if it is public, the distribution of the labels.
 
     \b
     Examples:
@@ -108,7 +109,6 @@ def advise(
       labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
-    from labeldp.formatting import plain_number, whole_number
 
     bounds = BoundsOrClasses(lower, upper, integers, classes=classes)
     domain, count, known = _known(bounds, records, persons, prior, shape, message, rate)
@@ -127,7 +127,12 @@ def advise(
         public=public,
     )
     if plot is not None:
-        _draw(advice, plot)
+        from labeldp import plots
+
+        if plot.suffix.lower() not in {".png", ".svg"}:
+            raise InvalidInput(f"--plot takes the name of a .png or .svg file, got {plot.name!r}")
+        axes = advice.plot()
+        plots.save(axes, plot, alt=plots.in_words(axes))
     numbers = domain.classes is None
     if numbers:  # train estimates no R² of classes
         with phases(quiet=as_json) as phase:
@@ -149,7 +154,6 @@ def _known(
     rate: str | None,
 ) -> tuple[Domain, int | None, Prior | None]:
     """Bounds, records and prior, from the options or from a message."""
-    from labeldp.formatting import plain_number, whole_number
     from labeldp.priors.prior import Prior
 
     if sum(each is not None for each in (prior, shape, message, rate)) > 1:
@@ -183,8 +187,6 @@ def _known(
 
 
 def _show(advice: Advice, *, foreseen: bool) -> None:
-    from labeldp.formatting import plain
-
     classes = advice.log_loss(advice.not_private) is not None
     if advice.assumed and classes:
         note("both classes are taken as equally frequent, so this is a rough guide. --rate 0.03 makes it better.")
@@ -196,20 +198,20 @@ def _show(advice: Advice, *, foreseen: bool) -> None:
     best = None if advice.recommended is None else advice.recommended.epsilon
     rows = [[f"{each.epsilon:g}", *_cells(advice, each.labels), *_cells(advice, each.sums)] for each in advice.outlooks]
     figures = ("log loss" if classes else "RMSE", "R²", "likely R²")
+    whom = f"{advice.records:,} records"
+    if advice.persons is not None:
+        whom = f"{advice.persons:,} persons with {whom}"
     print_table(
-        f"Predicted test error of a model on {_whom(advice)}, features explain {advice.explained:g} of the variance",
+        f"Predicted test error of a model on {whom}, features explain {advice.explained:g} of the variance",
         ("ε", *(f"{name} {figure}" for name in ("labels", "sums") for figure in figures)),
         rows,
         bold=[2 if each.epsilon == best else -1 for each in advice.outlooks],
         together=3,
     )
     for name, reference in (("no privacy", advice.not_private), ("the mean for all", advice.mean_only)):
-        loss = advice.log_loss(reference)
-        error = (
-            f"MSE {plain(reference.mse)}, RMSE {plain(reference.rmse)}"
-            if loss is None
-            else f"log loss {loss:.4f}, Brier score {plain(reference.mse)}"
-        )
+        loss, error = advice.log_loss(reference), f"MSE {plain(reference.mse)}, RMSE {plain(reference.rmse)}"
+        if loss is not None:
+            error = f"log loss {loss:.4f}, Brier score {plain(reference.mse)}"
         out.print(f"{name}: {error}, R² {reference.r2:.2f}")
     unit = "R² is that of the Brier score" if classes else "RMSE is in the unit of the labels"
     out.print(
@@ -229,8 +231,6 @@ def _show(advice: Advice, *, foreseen: bool) -> None:
 
 
 def _show_foreseen(advice: Advice) -> None:
-    from labeldp.formatting import plain
-
     rows = []
     for outlook, each in zip(advice.outlooks, advice.foreseen, strict=True):
         known = "not known" if each.r2 is None else f"{each.r2[0]:.2f} to {each.r2[1]:.2f}"
@@ -251,15 +251,7 @@ def _show_foreseen(advice: Advice) -> None:
         out.print(f"At ε = {best.epsilon:g} private labels alone will not show that the model is good: {keep}.")
 
 
-def _whom(advice: Advice) -> str:
-    if advice.persons is None:
-        return f"{advice.records:,} records"
-    return f"{advice.persons:,} persons with {advice.records:,} records"
-
-
 def _show_target(advice: Advice, target: Target) -> None:
-    from labeldp.formatting import plain
-
     out.print()
     what = f"R² = {target.r2:.3g} (RMSE {plain(target.rmse)})"
     if target.why_not:
@@ -282,7 +274,6 @@ def _show_target(advice: Advice, target: Target) -> None:
 
 def _show_risks(advice: Advice) -> None:
     from labeldp.evaluate.risk import odds
-    from labeldp.formatting import percent
 
     several = advice.outlooks[0].risk.rows
     rows = [
@@ -309,8 +300,6 @@ def _show_risks(advice: Advice) -> None:
 
 
 def _cells(advice: Advice, prediction: Prediction) -> tuple[str, str, str]:
-    from labeldp.formatting import plain
-
     (low, high), loss = prediction.likely_r2, advice.log_loss(prediction)
     return (
         plain(prediction.rmse, 3) if loss is None else f"{loss:.4f}",
@@ -325,15 +314,6 @@ def _count(number: int | None) -> str:
     if number is None:
         return "over 10^9"
     return f"{number:,}" if number > LEAST_RECORDS else f"at most {number:,}"
-
-
-def _draw(advice: Advice, path: Path) -> None:
-    from labeldp import plots
-
-    if path.suffix.lower() not in {".png", ".svg"}:
-        raise InvalidInput(f"--plot takes the name of a .png or .svg file, got {path.name!r}")
-    axes = advice.plot()
-    plots.save(axes, path, alt=plots.in_words(axes))
 
 
 def _as_data(advice: Advice, *, foreseen: bool) -> dict[str, Any]:
@@ -370,16 +350,5 @@ def _as_data(advice: Advice, *, foreseen: bool) -> dict[str, Any]:
         "mean_only": figures(advice.mean_only),
         "recommended_epsilon": None if advice.recommended is None else advice.recommended.epsilon,
         "recommendation": advice.recommendation,
-        "target": None
-        if target is None
-        else {
-            "r2": target.r2,
-            "rmse": target.rmse,
-            "epsilon_labels": target.epsilon_labels,
-            "epsilon_sums": target.epsilon_sums,
-            "records_labels": list(target.records_labels),
-            "records_sums": list(target.records_sums),
-            "records_not_private": target.records_not_private,
-            "why_not": target.why_not,
-        },
+        "target": None if target is None else asdict(target),
     }

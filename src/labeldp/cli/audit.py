@@ -12,6 +12,7 @@ from rich.text import Text
 
 from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
+from labeldp.cli.score import show_report, show_score
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.formatting import count_of
 from labeldp.json_text import read_text
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Opened = Message | SumsAnswer | FiguresAnswer[Any]
 
 WIDTH = 10
-"""The columns for the names, of which "mechanism" is one of the longest."""
+"""The width of the names; "mechanism" is one of the longest."""
 
 
 def audit(
@@ -50,11 +51,11 @@ def audit(
 ) -> None:
     """Check every file and row of a message, of an answer with sums, of a score or a report, and prove its ε in rational arithmetic.
 
-    The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
+    The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and does not read labels.
 
     With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. This finds bugs.
 
-    The figures of a score or a report are shown too. A folder of messages, such as those of several labels, is audited message by message.
+    The figures of a score or a report are shown too. In a folder of several messages, each message is audited.
 
     The exit code is 2 if a check fails.
 
@@ -131,9 +132,18 @@ def _released(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     from labeldp.artifact.manifest import kind_in
     from labeldp.release.sums import is_answer
 
-    checks: dict[str, Callable[..., Audited]] = {SUMS: _sums, SCORE: _score, REPORT: _report}
-    check = checks.get(SUMS if is_answer(path) else kind_in(path) or "", _labels)
-    return check(path, verify_key, quiet=quiet)
+    kind = SUMS if is_answer(path) else kind_in(path)
+    if kind == SUMS:
+        return _sums(path, verify_key)
+    if kind == SCORE:
+        from labeldp.evaluate.score import Score
+
+        return _figures(path, verify_key, Score, show_score)
+    if kind == REPORT:
+        from labeldp.evaluate.report import Report
+
+        return _figures(path, verify_key, Report, show_report)
+    return _labels(path, verify_key, quiet=quiet)
 
 
 def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
@@ -152,7 +162,7 @@ def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     labels = float(header.entries * message.mechanism.epsilon_exact)
     prior = float(message.epsilon_exact) - labels
     about: list[tuple[str, Cell]] = [
-        ("rows", f"{message.manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"),
+        ("rows", f"{message.manifest.records:,} in {batches}, as listed; every code fits the mechanism"),
         ("ids", "all different"),
         ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
     ]
@@ -164,7 +174,7 @@ def _labels(path: Path, verify_key: Path | None, *, quiet: bool) -> Audited:
     return _audited(message, epsilon_parts(message.mechanism, header.entries) | more, about, proven)
 
 
-def _sums(path: Path, verify_key: Path | None, **_: object) -> Audited:
+def _sums(path: Path, verify_key: Path | None) -> Audited:
     from labeldp.release.sums import SumsAnswer
 
     answer = SumsAnswer.open(path, verify_key=verify_key)  # reads every row
@@ -172,20 +182,6 @@ def _sums(path: Path, verify_key: Path | None, **_: object) -> Audited:
     about: list[tuple[str, Cell]] = [("records", f"{records:,}, all ids different")]
     about += _weighted(answer.sums.size if weighted else None)
     return _audited(answer, {"records": records, "ids_unique": True}, about, _of_sums(answer.sums.proof()))
-
-
-def _score(path: Path, verify_key: Path | None, **_: object) -> Audited:
-    from labeldp.cli.score import show_score
-    from labeldp.evaluate.score import Score
-
-    return _figures(path, verify_key, Score, show_score)
-
-
-def _report(path: Path, verify_key: Path | None, **_: object) -> Audited:
-    from labeldp.cli.report import show_report
-    from labeldp.evaluate.report import Report
-
-    return _figures(path, verify_key, Report, show_report)
 
 
 def _figures(path: Path, verify_key: Path | None, kind: type[Any], show: Callable[[Any], None]) -> Audited:
@@ -235,7 +231,7 @@ def _mechanism(path: Path) -> Mechanism:
         text = read_text(path)
     except InvalidInput:
         if path.suffix.lower() != ".json":
-            release_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
+            release_folder(path)  # for a zip file or a labels file, this error names what to give instead
         raise
     try:
         return Mechanism.from_json(text)

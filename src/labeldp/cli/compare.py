@@ -1,4 +1,4 @@
-"""`labeldp compare`: what each mechanism costs, before anything is released."""
+"""`labeldp compare`: what each mechanism costs, before anything is released. `labeldp explore`: a page to look at the same."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeldp.cli.catalogue_help import LOSSES, loss_offers, several_mechanism_offers
-from labeldp.cli.console import out, print_json, print_table
-from labeldp.cli.options import Json, OutputOption, comma_list
+from labeldp.cli.console import line, out, print_json, print_table
+from labeldp.cli.options import LOSSES, Json, OutputOption, comma_list, losses, mechanisms, offers
 from labeldp.errors import InvalidInput
+from labeldp.formatting import plain_number
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
@@ -34,12 +34,12 @@ def compare(
         typer.Option(metavar="NAME", help="A distribution that comes with labeldp. An unknown name lists them."),
     ] = None,
     loss: Annotated[
-        str, typer.Option(metavar="LOSS", help=f"The loss to expect: {LOSSES}.", autocompletion=loss_offers)
+        str, typer.Option(metavar="LOSS", help=f"The loss to expect: {LOSSES}.", autocompletion=offers(losses))
     ] = "squared",
     mechanisms: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,…", help="Only these of the mechanisms listed below.", autocompletion=several_mechanism_offers
+            metavar="NAME,…", help="Only these of the mechanisms listed below.", autocompletion=offers(mechanisms)
         ),
     ] = None,
     records: Annotated[
@@ -79,7 +79,6 @@ def compare(
     _use_one_thread()
     from labeldp.evaluate.comparison import RECORDS, REFERENCES
     from labeldp.evaluate.comparison import compare as run
-    from labeldp.formatting import plain_number
 
     distribution, domain, own = _distribution(prior, dataset)
     chosen = None if mechanisms is None else list(dict.fromkeys([*comma_list(mechanisms), *REFERENCES]))
@@ -113,7 +112,7 @@ def _use_one_thread() -> None:
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None, int | None]:
     """The prior; the label range and the training records of a named dataset's experiment, None for a file."""
-    from labeldp.paper.calibrated import CALIBRATED
+    from labeldp.paper.published import CALIBRATED
     from labeldp.priors.prior import Prior
 
     if path is not None and dataset is None:
@@ -202,3 +201,40 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     axes = plot_comparison(rows, loss)
     for kind in ("png", "svg"):
         plots.save(axes, folder / f"comparison.{kind}", alt=plots.in_words(axes))
+
+
+def explore(
+    prior: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Begin with this distribution: columns value and mass.")
+    ] = None,
+    message: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Begin with this received message, or with its mechanism.json."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Where to listen, on 127.0.0.1.", show_default="a free one")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Open a page that shows what ε buys, what it risks, and what a mechanism does to a label.
+
+    No label is read. The page runs on this machine, listens on 127.0.0.1 only and loads nothing from the network. Ctrl-C stops it.
+
+    \b
+    Examples:
+      labeldp explore
+      labeldp explore --prior prior.csv --no-browser --port 8600
+      labeldp explore --message message
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.explore.files import read_path
+    from labeldp.explore.server import ADDRESS, free_port, require_streamlit, serve
+
+    require_streamlit()
+    if prior is not None and message is not None:
+        raise InvalidInput("give one thing to begin with: --prior or --message")
+    preset = message if prior is None else prior
+    if preset is not None:
+        read_path(preset)  # a file that cannot be used is refused here, where the user looks
+    chosen = free_port(port)
+    line("page", f"http://{ADDRESS}:{chosen}  (this machine only; Ctrl-C stops it)")
+    serve(chosen, preset, browser=not no_browser)

@@ -6,11 +6,9 @@ printed: they show as escapes, the way Python source has them.
 
 import codecs
 import json
-import math
 import signal
 import sys
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -31,10 +29,10 @@ from labeldp.budget import decimal_text
 
 
 class Screen(Console):
-    """A console that shows control characters and never obeys them, whatever is printed on it."""
+    """A console that shows control characters as escapes and never sends them to the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render into segments, those of texts and tables without control characters."""
+        """Render into segments. Texts and tables lose their control characters."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
@@ -83,24 +81,13 @@ def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     note(str(message))
 
 
-@contextmanager
-def no_share(*, quiet: bool) -> Iterator[None]:
-    """With --quiet, hold back the warning that names the share of clipped labels; `note_clipped` tells it without the number."""
-    from labeldp.errors import ClippingWarning
-
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", ClippingWarning)
-        yield
-
-
 class _Terminated(KeyboardInterrupt):
     """Someone sent SIGTERM, as schedulers do before they kill."""
 
 
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM, tidy up, say how to go on, and end with exit code 130 or 143."""
+    """On Ctrl-C or SIGTERM, clean up, print how to continue, and end with exit code 130 or 143."""
     before = None
     if current_thread() is main_thread():  # no other may set it
         before = signal.signal(signal.SIGTERM, _terminate)
@@ -162,7 +149,7 @@ def print_json(data: Any) -> None:
         text = write(data)
     except ValueError:
         note("figures that are infinite or undefined are null in the JSON")
-        text = write(_finite(data))
+        text = write(json.loads(json.dumps(data, default=_exact_text), parse_constant=lambda _: None))
     print("".join(sign if sign == "\n" or _is_shown(sign) else json.dumps(sign)[1:-1] for sign in text))
 
 
@@ -293,14 +280,6 @@ def _exact_text(value: Fraction | datetime) -> str:
     return decimal_text(value) if isinstance(value, Fraction) else value.isoformat()
 
 
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
-
-
 HANDLER = "labeldp-plain"
 WORDS = {
     "ε": "epsilon",
@@ -332,7 +311,7 @@ WORDS = {
 
 
 def degrade_output() -> None:
-    """Make standard output and standard error write what they can encode, whatever is printed."""
+    """Make standard output and standard error replace characters that they cannot encode."""
     codecs.register_error(HANDLER, _plain)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

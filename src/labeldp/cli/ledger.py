@@ -1,4 +1,4 @@
-"""`labeldp ledger`: create a budget ledger, show what is left, list every release, check the whole file."""
+"""`labeldp ledger`: create a budget ledger, show the rest of the budget, list every release, check the whole file."""
 
 import shlex
 from pathlib import Path
@@ -54,7 +54,7 @@ def create(
 
 @app.command(epilog="Example: labeldp ledger show ledger.db")
 def show(path: LedgerPath, as_json: Json = False) -> None:
-    """Show the budget of every dataset, what is spent and what is left.
+    """Show the budget of every dataset, the part that is spent and the rest.
 
     Batches are what labeldp apply has added to its releases since, or has begun to. They charge nothing.
     """
@@ -89,7 +89,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     if any(dataset.batches for dataset in datasets):
         out.print(
             "Later batch: a file that labeldp apply read to add records to a release, at no further cost. All records of the "
-            "file are counted, also those that the message had already.",
+            "file are counted, including records that the message had already.",
             soft_wrap=True,
         )
 
@@ -179,3 +179,31 @@ def _state(release: Release) -> str:
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
+
+
+def signing_keys(
+    name: Annotated[
+        Path, typer.Argument(metavar="NAME", help="Where to write the pair: NAME-private.pem and NAME-public.pem.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make a pair of Ed25519 keys: a private one to sign messages with, and a public one to give away.
+
+    The other side checks with the public key that a message is yours and as you sent it.
+
+    Give it to them by another channel than the messages, and let them compare the fingerprint.
+
+    Example: labeldp signing-keys sales
+    """
+    from labeldp.artifact.signing import write_signing_keys
+
+    key, public, fingerprint = write_signing_keys(name)
+    if as_json:
+        print_json({"private_key": str(key), "public_key": str(public), "fingerprint": fingerprint})
+        return
+    for label, text in (
+        ("private", f"{key}: keep it to yourself, and sign with privatize --sign-key {key}"),
+        ("public", f"{public}: give it to the other side, for train --verify-key {public}"),
+        ("fingerprint", fingerprint),
+    ):
+        line(label, text, width=len("fingerprint"))

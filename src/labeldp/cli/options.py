@@ -6,6 +6,7 @@ parameter, and users see the options themselves.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -15,13 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
+from rich.markup import escape
+from rich.text import Text
+from typer.core import TyperCommand
 
-from labeldp.cli.console import line, no_share, phases, stoppable
+from labeldp.cli.console import line, note, phases, stoppable
 from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of, plain_number, whole_number
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from labeldp.domain import Domain
     from labeldp.engines.arrow.source import LabelSource
+    from labeldp.engines.passes import LabelInput, MatchedInput
+    from labeldp.engines.spark.spark_input import SparkInput
     from labeldp.release.ledger import Ledger
     from labeldp.tables.files import Phase
 
@@ -157,7 +167,6 @@ class Bounds:
     def domain(self, cells: str | None = None) -> Domain:
         """Return the domain that these options and `--cells` describe."""
         from labeldp.domain import Domain
-        from labeldp.formatting import plain_number, whole_number
 
         if self.integers is not None:
             if any(given is not None for given in (self.lower, self.upper, cells)):
@@ -236,7 +245,7 @@ class Charging:
         return {"ledger": self.opened, "dataset": self.dataset, "sign_key": self.sign_key}
 
     def tell(self) -> None:
-        """Print what is left in the ledger."""
+        """Print the rest of the budget in the ledger."""
         from labeldp.budget import decimal_text
 
         if self.opened is not None and self.dataset is not None:
@@ -249,17 +258,285 @@ class Charging:
 
 @dataclass(frozen=True)
 class Shown:
-    """How much a command prints, and in which form."""
+    """The amount and the form of a command's output."""
 
     quiet: Quiet = False
     as_json: Json = False
 
     @contextmanager
     def running(self, advice: str) -> Iterator[Phase]:
-        """Show the phases of a release. Someone who stops it is given the advice."""
-        with stoppable(advice), phases(quiet=self.quiet) as phase, no_share(quiet=self.quiet):
+        """Show the phases of a release. Someone who stops it is given the advice. With --quiet no warning shows the share of clipped labels."""
+        from labeldp.errors import ClippingWarning
+
+        with stoppable(advice), phases(quiet=self.quiet) as phase, warnings.catch_warnings():
+            if self.quiet:
+                warnings.simplefilter("ignore", ClippingWarning)
             yield phase
+
+    def note_clipped(self, clipped: int, records: int, out_of_range: str) -> None:
+        """Tell the labels party how many labels were clipped. ε does not cover the number, so it is in no result.
+
+        If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
+        """
+        from labeldp.domain import MOST_CLIPPED
+
+        unmeant = clipped > MOST_CLIPPED * records and out_of_range != "clip-all"
+        if self.quiet and unmeant:
+            note(
+                f"more than {MOST_CLIPPED:.0%} of the labels lay outside the bounds and were moved to them. If that is not meant, "
+                "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
+            )
+        elif clipped and not self.quiet and not unmeant:
+            note(
+                f"{count_of(clipped, 'label')} lay outside the bounds and {was_or_were(clipped)} moved to them. Keep this number to yourself: it is "
+                "not part of what ε covers"
+            )
+
+
+def was_or_were(count: int) -> str:
+    """Return the verb for a number of things."""
+    return "was" if count == 1 else "were"
+
+
+def records_text(records: int, persons: int | None) -> str:
+    """Return the number of records, and of persons if ε is for each of them."""
+    return f"{records:,}" if persons is None else f"{records:,} of {persons:,} persons, each of whom counts as one"
+
+
+def for_each(persons: int | None) -> str:
+    """Return what follows ε where it is for each person."""
+    return "" if persons is None else " for each person"
 
 
 CHARGED = "If it was charged already, it stays so"
 """The advice to someone who stopped a release that cannot be resumed."""
+
+
+SparkOption = partial(typer.Option, rich_help_panel="Spark")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The input as the command line names it.
+
+    Attributes
+    ----------
+    source : str
+        A path, or a URI for Spark.
+    label, ids : str
+        The columns. Only Arrow can do without ids.
+    text : TextFiles
+        How text files are read.
+    person : str, optional
+        The column of persons, if a person is the unit of privacy.
+    classes : bool, default False
+        Whether labels are classes, which Spark reads from text files as text.
+    """
+
+    source: str
+    label: str
+    ids: str | None
+    text: TextFiles
+    person: str | None = None
+    classes: bool = False
+
+    def file(self) -> LabelSource:
+        """Return the input for Arrow."""
+        return self.text.source(self.source, self.label, self.ids, self.person)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """`--engine`, and the settings of Spark: `--spark-conf` and `--conf`."""
+
+    engine: Annotated[
+        Literal["arrow", "spark"],
+        SparkOption(
+            "--engine", help="arrow reads files on this machine; spark reads any place that Apache Spark knows."
+        ),
+    ] = "arrow"
+    spark_conf: Annotated[
+        Path | None,
+        SparkOption(
+            "--spark-conf",
+            metavar="FILE",
+            help="Settings of Spark, as in spark-defaults.conf. spark.master is where it runs: local[*] (the default), yarn, k8s://….",
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        SparkOption(
+            "--conf",
+            metavar="K=V",
+            help="A setting of Spark, as spark.master=yarn. May be repeated; overrides the file.",
+        ),
+    ] = None
+
+    def check(self, labels: Labels, *, keep_order: bool = False) -> None:
+        """Raise `InvalidInput` for options that the engine does not have, before anything is started or read."""
+        given = {"--spark-conf": self.spark_conf is not None, "--conf": bool(self.conf)}
+        if self.engine == "arrow":
+            if names := [name for name, is_given in given.items() if is_given]:
+                raise InvalidInput(
+                    f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} for Spark: give --engine spark too"
+                )
+            if "://" in labels.source:
+                raise InvalidInput(
+                    f"{labels.source} is not a file of this machine: give --engine spark to read it with Spark"
+                )
+            return
+        if labels.ids is None:
+            raise InvalidInput(
+                "--engine spark needs --id COL: rows on a cluster have no numbers that could be their ids"
+            )
+        if keep_order:
+            raise InvalidInput(
+                "--keep-order does not go with --engine spark: rows on a cluster have no order to keep. Leave it out"
+            )
+        if labels.text.decimal != ".":
+            raise InvalidInput(
+                "--decimal , is not possible with --engine spark: write decimals with a point, or use Arrow"
+            )
+
+    @contextmanager
+    def reads(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
+        """Give the input, open while the block runs."""
+        if self.engine == "spark":
+            with self._on_spark(labels, phase) as found:
+                yield found
+            return
+        from labeldp.engines.arrow.arrow_input import ArrowInput
+
+        yield ArrowInput(labels.file())
+
+    @contextmanager
+    def joins(self, labels: Labels, phase: Phase) -> Iterator[LabelSource | MatchedInput]:
+        """Give the input for a join by id, open while the block runs."""
+        if self.engine == "arrow":
+            yield labels.file()
+            return
+        with self._on_spark(labels, phase) as found:
+            from labeldp.engines.spark.spark_sums import SparkLabels
+
+            yield SparkLabels(found)
+
+    def count(self, labels: Labels, phase: Phase) -> tuple[int, NDArray[np.int64] | None]:
+        """Return the number of records, and that of persons by their number of rows if there is a column of persons. Reads no label."""
+        if self.engine == "spark":
+            with self._on_spark(labels, phase) as found:
+                return found.row_count() or 0, found.count_persons()
+        from labeldp.engines.arrow.person_spill import count_persons
+        from labeldp.engines.arrow.source import count_rows
+
+        file = labels.file()
+        return count_rows(file), None if labels.person is None else count_persons(file)
+
+    def check_arrow(self, what: str) -> None:
+        """Raise `InvalidInput` for Spark, with what is not possible there."""
+        if self.engine != "arrow":
+            raise InvalidInput(f"{what}: use Arrow (--engine arrow)")
+
+    @contextmanager
+    def _on_spark(self, labels: Labels, phase: Phase) -> Iterator[SparkInput]:
+        from labeldp.engines.spark import require_pyspark
+
+        require_pyspark()
+        from labeldp.engines.spark.frames import read_records
+        from labeldp.engines.spark.session import (
+            ALLOW_UNENCRYPTED,
+            SCRATCH,
+            THIS_MACHINE,
+            is_local,
+            is_on,
+            parsed_settings,
+            running,
+        )
+        from labeldp.engines.spark.spark_input import SparkInput
+
+        assert labels.ids is not None, "checked before"
+        settings = parsed_settings(self.spark_conf, self.conf or ())
+        scratch, unencrypted = settings.pop(SCRATCH, None), is_on(settings.pop(ALLOW_UNENCRYPTED, None))
+        here = "://" not in labels.source and is_local(settings.get("spark.master", THIS_MACHINE))
+        if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
+            raise InvalidInput(f"there is no file {labels.source}: check the path")
+        phase("starting", None)
+        with running(settings, kept=lambda log: note(f"Spark's log is in {log}")) as spark:
+            text, columns = labels.text, (labels.label, labels.ids)
+            frame, id_type = read_records(
+                spark, labels.source, *columns, text.id_type, text.delimiter, labels.person, classes=labels.classes
+            )
+            yield SparkInput(
+                frame, *columns, id_type, scratch=scratch, allow_unencrypted=unencrypted, person_column=labels.person
+            )
+
+
+LOSSES = "{losses}"
+"""In the help of an option: represents the names of the losses."""
+
+
+def help_with(title: str, entries: Callable[[], dict[str, str]]) -> type[TyperCommand]:
+    """A class for commands whose help ends with a panel that explains the entries of a catalogue, one on each line."""
+
+    class LazyHelp(TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            for parameter in self.params:
+                if LOSSES in (getattr(parameter, "help", None) or ""):
+                    parameter.help = parameter.help.replace(LOSSES, ", ".join(losses()))  # type: ignore[attr-defined]
+            super().format_help(ctx, formatter)
+            _print_panel(title, entries())
+
+    return LazyHelp
+
+
+def mechanisms() -> dict[str, str]:
+    """All mechanisms, each with its line of help."""
+    from labeldp.mechanisms import MECHANISMS
+
+    return {entry.name: entry.help for entry in MECHANISMS}
+
+
+def exact_mechanisms() -> dict[str, str]:
+    """The mechanisms that can be released, each with its line of help."""
+    from labeldp.mechanisms import MECHANISMS
+
+    return {entry.name: entry.help for entry in MECHANISMS if entry.exact}
+
+
+def models() -> dict[str, str]:
+    """The learners, each with its line of help."""
+    from labeldp.learn.learners import learners
+
+    return {entry.name: entry.help for entry in learners()}
+
+
+def losses() -> dict[str, str]:
+    """The losses; those with a number are shown with an example of it."""
+    from labeldp.losses import loss_examples
+
+    return dict.fromkeys(loss_examples(), "")
+
+
+def _print_panel(title: str, entries: dict[str, str]) -> None:
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, explanation in entries.items():
+        table.add_row(Text(name, style="bold cyan"), Text(explanation))
+    Console().print(Panel(table, title=title, title_align="left", border_style="dim"))
+
+
+Offers = list[tuple[str, str]]
+"""Values, each with its line of help, which some shells show."""
+
+
+def offers(entries: Callable[[], dict[str, str]]) -> Callable[[str], Offers]:
+    """A completion with these entries. In a list with commas the last name is completed."""
+
+    def complete(incomplete: str) -> Offers:
+        before, comma, last = incomplete.rpartition(",")
+        found = ((name, text) for name, text in entries().items() if name.startswith(last))
+        return [(before + comma + name, escape(text)) for name, text in found]  # typer reads markup
+
+    return complete

@@ -1,4 +1,4 @@
-"""`labeldp privatize`: a file of labels into one message."""
+"""`labeldp privatize`: a file of labels into one message; and `labeldp apply`: a later batch for it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.budget import decimal_text, exact_epsilon
-from labeldp.cli.catalogue_help import LOSSES, loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json
-from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
+    LOSSES,
+    OUT_OF_RANGE,
     BoundsOption,
     BoundsOrClasses,
     BudgetOption,
     Charging,
+    EngineOptions,
+    Labels,
+    OutOfRange,
     OutputOption,
     Shown,
+    SignKey,
     TextFiles,
+    exact_mechanisms,
     grouped,
+    losses,
+    offers,
 )
-from labeldp.cli.run_summary import note_left_out, outcome_record, tell_outcomes
 from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
@@ -101,7 +108,7 @@ def privatize(
     loss: Annotated[
         str,
         MechanismOption(
-            metavar="LOSS", help=f"The loss that the mechanism minimises: {LOSSES}.", autocompletion=loss_offers
+            metavar="LOSS", help=f"The loss that the mechanism minimises: {LOSSES}.", autocompletion=offers(losses)
         ),
     ] = "squared",
     mechanism: Annotated[
@@ -109,7 +116,7 @@ def privatize(
         MechanismOption(
             metavar="NAME",
             help="Instead of --for: one of the mechanisms listed below.",
-            autocompletion=mechanism_offers,
+            autocompletion=offers(exact_mechanisms),
         ),
     ] = None,
     purpose: Annotated[
@@ -188,8 +195,13 @@ def privatize(
     randomizer = randomizers[label[0]]
     labels = Labels(source, label[0], id_column, text, person, classes=bounds.classes is not None)
     reader.check(labels, keep_order=keep_order)
-    if len(randomizers) > 1:
-        _check_several(reader.engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
+    several = len(randomizers) > 1
+    if several:
+        reader.check_arrow("several labels are not possible with --engine spark yet")
+        if dry_run or keep_order:
+            raise InvalidInput("--dry-run and --keep-order are for one label: leave out the others")
+        if message is not None and key_file is None:
+            raise InvalidInput("several labels share the persons by a key: give --key-file F, which keeps it")
     charged = charging.arguments
     if dry_run:
         with phases(quiet=shown.quiet) as phase:
@@ -205,7 +217,6 @@ def privatize(
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
     advice = resumable if key_file is not None else lost
-    several = len(randomizers) > 1
     with shown.running(advice) as phase:
         if several:
             from labeldp.release.several import privatize_several
@@ -225,7 +236,7 @@ def privatize(
                     found, randomizer, message, key_file=key_file, keep_order=keep_order, phase=phase, **charged
                 )
             outcomes = {label[0]: outcome}
-    tell_outcomes(outcomes, _show, bounds.out_of_range, shown, several=several)
+    tell_outcomes(outcomes, _show_message, bounds.out_of_range, shown, several=several)
     if shown.quiet or shown.as_json:
         return
     if several:
@@ -286,18 +297,6 @@ def _weights(text: str | None) -> dict[str, int]:
     return found
 
 
-def _check_several(
-    engine: str, key_file: Path | None, message: Path | None, *, dry_run: bool, keep_order: bool
-) -> None:
-    """Raise `InvalidInput` for options that several labels do not have."""
-    if engine != "arrow":
-        raise InvalidInput("several labels are not possible with --engine spark yet: use Arrow (--engine arrow)")
-    if dry_run or keep_order:
-        raise InvalidInput("--dry-run and --keep-order are for one label: leave out the others")
-    if message is not None and key_file is None:
-        raise InvalidInput("several labels share the persons by a key: give --key-file F, which keeps it")
-
-
 def _mechanism(name: str | None, purpose: str | None) -> str:
     meant = "rr-on-bins" if purpose == "labels" else "auto"
     if purpose is not None and name not in (None, meant):
@@ -351,7 +350,7 @@ def _note_order(id_column: str | None, *, keep_order: bool) -> None:
         note(f"without --id a record's id is its row number, so the message shows the order of the input: {reveals}")
 
 
-def _show(outcome: ReleaseOutcome) -> None:
+def _show_message(outcome: ReleaseOutcome) -> None:
     record = outcome_record(outcome)
     again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
     line("message", f"{outcome.message}{again}")
@@ -372,3 +371,154 @@ def _show(outcome: ReleaseOutcome) -> None:
 
 def _values(outputs: Floats) -> str:
     return ", ".join(f"{value:.4g}" for value in outputs) if outputs.size <= 20 else f"{outputs.size:,} values"
+
+
+def note_left_out(outcome: ReleaseOutcome) -> None:
+    """Print how many rows have no private label, if a person is the unit of privacy."""
+    if outcome.unit == "person":
+        most = f"at most {count_of(outcome.entries, 'row')}"
+        line(
+            "left out",
+            f"{count_of(outcome.left_out, 'row')}: the message has {most} of each person, chosen without looking at labels",
+        )
+
+
+def tell_outcomes(
+    outcomes: dict[str, ReleaseOutcome],
+    tell: Callable[[ReleaseOutcome], None],
+    out_of_range: str,
+    shown: Shown,
+    *,
+    several: bool,
+) -> None:
+    """Print the outcome of a release for each label, in words or as JSON, and how many labels were clipped."""
+    for outcome in outcomes.values():
+        read = outcome.records + outcome.already_held + outcome.left_out
+        shown.note_clipped(outcome.clipped, read, out_of_range)
+    if shown.as_json:
+        records = {name: outcome_record(outcome) for name, outcome in outcomes.items()}
+        print_json({"messages": records} if several else next(iter(records.values())))
+    elif not shown.quiet:
+        for outcome in outcomes.values():
+            tell(outcome)
+
+
+def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
+    """The outcome for `--json`."""
+    mechanism = outcome.mechanism
+    spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
+    counted = ("records", "already_held", "message_records", "left_out", "unit")
+    return {
+        "message": str(outcome.message),
+        **{name: getattr(outcome, name) for name in counted},
+        "labels_per_unit": outcome.entries,
+        "resumed": outcome.resumed,
+        "epsilon": outcome.entries * (mechanism.epsilon_exact + spent),
+        "epsilon_prior": float(outcome.entries * spent),
+        "epsilon_labels": float(outcome.entries * mechanism.epsilon_exact),
+        "outputs": int(mechanism.outputs.size),
+        "digest": mechanism.digest,
+    }
+
+
+@grouped
+def apply(
+    message: Annotated[
+        Path,
+        typer.Argument(metavar="MESSAGE", help="The message to add to, or the folder of messages of several labels."),
+    ],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads."),
+    ],
+    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DB",
+            help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of labels. By default named as in the message.")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="The column of persons. By default named as in the message, if it has persons."
+        ),
+    ] = None,
+    out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
+    sign_key: SignKey = None,
+    *,
+    text: TextFiles,
+    reader: EngineOptions,
+    shown: Shown,
+) -> None:
+    """Add new records to a message, with the same mechanism and at no further cost.
+
+    A new id must be a new record. If the same labels come under new ids, they cost ε again, and no software can notice it.
+
+    In a test, 99.85 % of the labels could be recovered after they had come under new ids 40 times.
+
+    Records that are already in the message keep their private label, even if their label has changed since.
+
+    If the message has persons, rows of persons who are in it already are left out.
+
+    Only a new release, which is charged again, can contain a changed label.
+
+    Messages of several labels get one batch with all label columns: give their folder.
+
+    \b
+    Examples:
+      labeldp apply message tuesday.parquet --label amount --key-file sales.key
+          --ledger ledger.db
+      labeldp apply messages later.parquet --key-file several.key
+    """  # noqa: D301 - the escape keeps the line of the example
+    from labeldp.artifact.description import read_description
+    from labeldp.artifact.manifest import MANIFEST, inner_releases, release_folder
+    from labeldp.release.apply import apply as add_batch
+    from labeldp.release.ledger import Ledger
+    from labeldp.release.several import apply_several, shared_labels
+    from labeldp.release_kind import LABELS
+
+    record = None if ledger is None else Ledger(ledger)
+    several = not (message / MANIFEST).exists() and bool(inner_releases(message))
+    first = message / shared_labels(message)[0] if several else message
+    mechanism, header = read_description(release_folder(first) / LABELS.description)
+    ids = header.id_column if id_column is None else id_column
+    named = header.label_column if label is None else label
+    owner = None if header.persons is None else header.persons.column
+    classes = mechanism.domain is not None and mechanism.domain.classes is not None
+    labels = Labels(source, named, ids, text, owner if person is None else person, classes=classes)
+    reader.check(labels)
+    if several:
+        reader.check_arrow("several labels are not possible with --engine spark yet")
+        if label is not None:
+            raise InvalidInput(
+                "a batch for several labels has all label columns, named as in the messages: leave out --label"
+            )
+    given: dict[str, Any] = {"key_file": key_file, "ledger": record, "out_of_range": out_of_range, "sign_key": sign_key}
+    with shown.running("Run the same command again to go on") as phase:
+        if several:
+            outcomes = apply_several(message, labels.file(), phase=phase, **given)
+        else:
+            with reader.reads(labels, phase) as found:
+                outcomes = {named: add_batch(message, found, phase=phase, **given)}
+    tell_outcomes(outcomes, _show_batch, out_of_range, shown, several=several)
+
+
+def _show_batch(outcome: ReleaseOutcome) -> None:
+    now = count_of(outcome.message_records, "record")
+    line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
+    if outcome.already_held:
+        were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
+        held = count_of(outcome.already_held, "record")
+        line("kept", f"{held} that {were} there already, with the private label {they} had")
+    note_left_out(outcome)
+    if outcome.records:
+        line("next", "send the folder again")

@@ -1,35 +1,41 @@
-"""`labeldp sums`: the labels party's answer to a file of cells."""
+"""`labeldp sums`: the labels party's answer to a file of cells. `labeldp cells`: the features party's question."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import line, print_json
+from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.cli.options import (
     CHARGED,
     Bounds,
     Charging,
+    Delimiter,
+    IdType,
+    Json,
     Label,
     LabelsArgument,
     OutputOption,
     Person,
+    Quiet,
     Shown,
     TextFiles,
+    comma_list,
+    for_each,
     grouped,
+    records_text,
+    was_or_were,
 )
-from labeldp.cli.run_summary import for_each, note_clipped, records_text
+from labeldp.cli.train import ColumnsOption, Features
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
     from labeldp.release.sums import SumsOutcome, SumsPlan
-
-WIDTH = 10
-"""The columns for the names of a plan, of which "histogram" is the longest."""
 
 
 @grouped
@@ -49,7 +55,7 @@ def sums(
         bool,
         typer.Option(
             "--matching",
-            help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
+            help="Leave out records of the cells without a label. The answer lists the ids that were summed.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -105,7 +111,7 @@ def sums(
             phase=phase,
             **charged,
         )
-    note_clipped(outcome.clipped, outcome.sums.records, bounds.out_of_range, quiet=shown.quiet)
+    shown.note_clipped(outcome.clipped, outcome.sums.records, bounds.out_of_range)
     if shown.as_json:
         print_json(_record(outcome, answer))
     elif not shown.quiet:
@@ -147,7 +153,7 @@ def _show(outcome: SumsOutcome, answer: Path) -> None:
         (outcome.without_cells, "label", "had no cells and"),
     ):
         if count:
-            line("unpaired", f"{count_of(count, noun)} {text} {'was' if count == 1 else 'were'} left out")
+            line("unpaired", f"{count_of(count, noun)} {text} {was_or_were(count)} left out")
     if single := single_text(*cells_in(outcome.sums.answers), persons=persons is not None):
         line("single", single)
     costs = " + ".join(f"{float(one.epsilon_exact):.4g} {one.kind}" for one in outcome.sums.answers)
@@ -171,17 +177,98 @@ def _show_plan(plan: SumsPlan, names: tuple[str, ...], *, as_json: bool) -> None
             }
         )
         return
-    line(
-        "plan",
-        f"for {count_of(columns.records, 'record')}; no label was read, nothing is written or charged",
-        width=WIDTH,
-    )
-    line("histogram", f"{float(first):.4g} of ε for where the labels are", width=WIDTH)
+    tell = partial(line, width=len("histogram") + 1)
+    tell("plan", f"for {count_of(columns.records, 'record')}; no label was read, nothing is written or charged")
+    tell("histogram", f"{float(first):.4g} of ε for where the labels are")
     if columns.signs:
-        line("signs", f"{float(part):.4g} of ε for {count_of(len(columns.signs), 'sum')} together", width=WIDTH)
+        tell("signs", f"{float(part):.4g} of ε for {count_of(len(columns.signs), 'sum')} together")
     for place, size in zip(columns.whole, columns.sizes, strict=True):
-        line("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {names[place]!r:.60}", width=WIDTH)
+        tell("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {names[place]!r:.60}")
     if columns.whole:
-        line("in all", f"{count_of(sum(columns.sizes), 'sum')} over cells", width=WIDTH)
+        tell("in all", f"{count_of(sum(columns.sizes), 'sum')} over cells")
     if single := single_text(columns.single, sum(columns.sizes)):
-        line("single", single, width=WIDTH)
+        tell("single", single)
+
+
+CELLS, PLAN = "cells.parquet", "plan.json"
+
+
+def cells(
+    features: Features,
+    id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids, integers or text.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What the labels party will spend, for instance 1 or 0.5.")],
+    folder: Annotated[Path, OutputOption("--out", metavar="DIR", help="A folder that must not exist yet.")],
+    categorical: Annotated[
+        str | None, ColumnsOption(help="Read these as categories, regardless of their type.")
+    ] = None,
+    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, regardless of their type.")] = None,
+    exclude: Annotated[str | None, ColumnsOption(help="Leave these out: nothing about them is revealed.")] = None,
+    id_type: IdType = None,
+    delimiter: Delimiter = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Choose the sums of labels that tell most about these features, and write what to send for them.
+
+    Send DIR/cells.parquet and nothing else. It holds the ids, and columns of −1 and +1 or of cell numbers.
+
+    The labels party learns from it which records share a cell. It does not see the features themselves.
+
+    Keep DIR/plan.json, which describes the columns: labeldp train needs it.
+
+    \b
+    Examples:
+      labeldp cells clicks.parquet --id order --epsilon 1 --out cells
+      labeldp cells clicks.csv --id order --epsilon 0.5 --out cells
+          --categorical shop --exclude user
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.artifact.staging import publish, staging
+    from labeldp.learn.saved import check_new
+    from labeldp.learn.sums.cells_to_send import cells_of_file
+    from labeldp.release.cells_file import write_cells
+
+    target = folder.absolute()
+    check_new(target)
+    with stoppable("Nothing was written"), phases(quiet=quiet or as_json) as phase, staging(target) as place:
+        plan, table = cells_of_file(
+            features,
+            id_column,
+            epsilon,
+            categorical=comma_list(categorical),
+            numeric=comma_list(numeric),
+            exclude=comma_list(exclude),
+            id_type=id_type,
+            delimiter=delimiter,
+            phase=phase,
+        )
+        made = place / "cells"
+        made.mkdir()
+        write_cells(table, made / CELLS)
+        (made / PLAN).write_text(plan.to_json(), encoding="utf-8")
+        publish(made, target)
+    names = table.schema.names[1:]
+    counts = table.select(names).group_by(names).aggregate([([], "count_all")])["count_all"].to_pylist()
+    told, alone = plan.disclosed_features, counts.count(1)
+    if as_json:
+        print_json(
+            {
+                "cells": str(folder / CELLS),
+                "plan": str(folder / PLAN),
+                "records": table.num_rows,
+                "signs": len(plan.signs),
+                "partitions": len(plan.whole),
+                "features_told": list(told),
+                "records_told_apart": alone,
+            }
+        )
+    elif not quiet:
+        columns = [f"{count_of(len(plan.signs), 'column')} of signs"] if plan.signs else []
+        columns += [f"{len(plan.whole)} of cell numbers"] if plan.whole else []
+        line("send", f"{folder / CELLS}: {count_of(table.num_rows, 'record')}, {' and '.join(columns)}")
+        line("keep", f"{folder / PLAN}: the meaning of the columns")
+        line("told", f"something about {count_of(len(told), 'feature')}: {', '.join(told):.300}")
+        have = "has" if alone == 1 else "have"
+        line("", f"{count_of(alone, 'record')} of {table.num_rows:,} {have} a unique combination")
+        line("next", "send cells.parquet. The other side answers with:")
+        command = "labeldp sums LABELS --label COL --id COL --cells cells.parquet"
+        line("", f"{command} --epsilon {quote(epsilon)} --lower A --upper B --out sums")

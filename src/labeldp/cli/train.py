@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeldp.cli.catalogue_help import LOSSES, loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
-from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
+from labeldp.cli.options import LOSSES, Delimiter, Json, Quiet, VerifyKey, comma_list, losses, models, offers
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
@@ -46,7 +45,7 @@ def train(
     model: Annotated[
         str | None,
         ModelOption(
-            metavar="NAME", help="One of the models listed below.", autocompletion=model_offers, show_default="stack"
+            metavar="NAME", help="One of the models listed below.", autocompletion=offers(models), show_default="stack"
         ),
     ] = None,
     fast: Annotated[
@@ -57,7 +56,7 @@ def train(
         ModelOption(
             metavar="LOSS",
             help=f"The loss that predictions minimise: {LOSSES}. By default the one that the message was made for.",
-            autocompletion=loss_offers,
+            autocompletion=offers(losses),
         ),
     ] = None,
     target_values: Annotated[

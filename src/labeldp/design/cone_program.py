@@ -445,7 +445,7 @@ class _Columns(NamedTuple):
 
 
 def _sparse(blocks: list[Block], shape: tuple[int, int]) -> _Columns:
-    """Return the matrix with these entries, no two of which are at the same place."""
+    """Return the matrix with these entries. No two of them have the same row and column."""
     row, column, entry = (np.concatenate(part) for part in zip(*blocks, strict=True))
     order = np.lexsort((row, column))
     ends = np.cumsum(np.bincount(column, minlength=shape[1]))

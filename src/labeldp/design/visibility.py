@@ -120,7 +120,7 @@ def normal_chances(scores: Floats) -> Floats:
 
 
 def normal_quantiles(chances: Floats) -> Floats:
-    """Return the scores with these probabilities, in the way of `normal_chances`."""
+    """Return the scores with these probabilities, computed like `normal_chances`."""
     if chances.size > _FEW:
         from scipy.special import ndtri
 

@@ -288,7 +288,7 @@ ExactFunction = Callable[[Floats, Floats, Integers], Integers]
 
 
 class MatchedInput(Protocol):
-    """Labels by id on a cluster, of which only exact sums reach the driver."""
+    """Labels by id on a cluster. Only their exact sums reach the driver."""
 
     @property
     def id_kind(self) -> str:

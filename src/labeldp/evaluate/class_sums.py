@@ -4,7 +4,7 @@ Once probabilities p are public, log loss, Brier score and the gain over answeri
 each. So is AUC, but for a ratio: with c the rank of a record's probability among all records, from −½ to ½, and π the rate of the class,
 AUC = ½ + mean(c·1[class]) / (π·(1 − π)). These numbers are asked about the middle between what the labels make of them, and share one cube of
 noise. A part of ε counts the class in bins of its probability: for two classes a label is in one count or in none (sensitivity 1), for
-more it is in one of those of its own class (sensitivity 2). Another part goes into sums of squares, which tell how much the figures vary
+more it is in one count of its class (sensitivity 2). Another part goes into sums of squares, which tell how much the figures vary
 from sample to sample.
 """
 
@@ -36,7 +36,7 @@ from labeldp.release.group_sums import (
 )
 
 LEAST = 1e-4
-"""Probabilities are moved to at least this, and at most one minus this: log loss has no other bound."""
+"""Probabilities are moved to at least this, and at most one minus this, because log loss would be unbounded."""
 SUM_TO_ONE = 1e-3
 """Probabilities of all classes add up to 1 within this, as 32-bit floats and rounded numbers do."""
 BINS = 10
@@ -46,7 +46,7 @@ SPREAD_SHARE, BINS_SHARE = Fraction(1, 10), Fraction(3, 10)
 GAIN, BRIER, CLASSES = range(3)
 """The places of the questions about the first model; AUC and rate of each class follow, then the differences and AUC of every other model."""
 LOSSES, GAINS, BRIERS, APART = range(4)
-"""The places of the sums of squares; those of differences follow."""
+"""The indices of the sums of squares; the sums for differences follow."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True, repr=False)
 class ClassError(ModelError):
-    """How good probabilities of classes are, from noisy sums of the true classes. Holds no label.
+    """How good probabilities of classes are, from noisy sums of the true classes. Contains no label.
 
     Attributes
     ----------

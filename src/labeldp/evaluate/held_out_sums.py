@@ -196,7 +196,7 @@ LARGEST_RATIO = 4.0
 ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
 """The bounds of the labels, once they are rescaled, and the middle between them."""
 MEAN, SQUARE, CROSS, ABSOLUTE = range(4)
-"""The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
+"""The indices of the questions. Then |y − f'| follows for every model, and then the differences of errors from the first model's."""
 COMBINATIONS = np.array(
     [
         [1, 0, -2, -1],
@@ -227,7 +227,7 @@ In simulations with noise of any size compared with the variance, intervals then
 TYPICAL = 200
 """How many predictions are looked at to foresee the noise."""
 ERRORS, SQUARES, MIXED = range(3)
-"""The places of the sums of squares; those of differences follow."""
+"""The indices of the sums of squares; the sums for differences follow."""
 
 
 class ModelError(Priced, ReprMixin):
@@ -420,7 +420,7 @@ class HeldOutSums:
 
 @dataclass(frozen=True, eq=False)
 class GroupFigures:
-    """The figures of one group, on the scale of labels from 0 to 1. Without `spread` only those that need no interval."""
+    """The figures of one group, on the scale of labels from 0 to 1. Without `spread` they have no intervals."""
 
     first: GroupSums
     spread: GroupSums | None
@@ -497,7 +497,7 @@ class GroupFigures:
         return self._deviation(MIXED + model, found) if model else 0.0
 
     def _spread(self, model: int) -> Spread:
-        """The variances over records. Those of another model follow from the first one's and the differences by the triangle inequality."""
+        """The variances over records. For other models they follow from the first model and the differences, by the triangle inequality."""
         error, variance = self._error(0), self._variance
         apart, ratio = self._apart_deviation(model), self.ratio(model)
         squares = self._deviation(SQUARES, variance.value)
@@ -559,7 +559,7 @@ class SummedLabels(Protocol):
 
 
 class Questions(Protocol):
-    """What is asked about labels: it has no number of a record, so that workers can have it."""
+    """The questions about labels. They contain nothing about single records, so that workers can have them."""
 
     @property
     def ends(self) -> Floats:
@@ -585,7 +585,7 @@ def _extremes(at_bounds: Sequence[Floats], codes: Codes, groups: int) -> Floats:
 
 
 def _apart(label: Floats, f: Floats) -> list[Floats]:
-    """How much larger the squared errors of other models are than those of the first."""
+    """The squared errors of other models, minus the first model's."""
     return [np.square(label - one) - np.square(label - f[0]) for one in f[1:]]
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ALL = "all records"
-"""The name of the only group where there is no column of groups."""
+"""The name of the only group without a column of groups."""
 MEAN, SQUARE = range(2)
 MIDDLE = 0.5
 FEWEST_CELLS, MOST_CELLS = 16, 1024
@@ -105,7 +105,7 @@ class Report(Figures):
     left_out : int
         The number of records whose groups are too small, even together.
     without_label, without_features : int
-        In a report of private labels: how many rows of the features have no private label, and how many labels have no features.
+        In a report of private labels: the numbers of rows of the features without a private label, and of labels without features.
     persons : int or None
         The number of persons, if ε is for all labels of a person. Figures are then means and quantiles over persons.
 
@@ -367,7 +367,7 @@ def report_labels(
     """
     bounds, wanted = Domain.of(domain), checked_quantiles(quantiles)
     if bounds.classes is not None:
-        if wanted not in ((), (0.5,)):  # the second is what is asked for by default
+        if wanted not in ((), (0.5,)):  # the second is the default
             raise InvalidInput("classes have rates and no quantiles: leave them out")
         wanted = ()
     job = ReportRelease(source, by, exact_epsilon(epsilon), bounds, wanted, smallest_group, out_of_range)

@@ -1,7 +1,7 @@
 """Scores: the labels party's answer to predictions of another party, the noisy error of each model with its interval.
 
 `score` is a release: it charges the ledger, and writes a folder with `score.json` (the noisy sums), `figures.csv` and `PRIVACY.md`.
-`Score.open` reads it. The figures are those of `held_out_error`; for classes, those of `class_sums.py`.
+`Score.open` reads it. `held_out_error` computes the figures; for classes, `class_sums.py` does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The content of the page, as plain functions: each takes a frozen `Question` and returns frozen, cached results.
+"""The content of the page, as plain functions: each takes a frozen `Question`, by which caches are keyed, and returns frozen, cached results.
 
 The figures come from `advise`, `compare` and the plan of a release.
 """
@@ -6,26 +6,143 @@ The figures come from `advise`, `compare` and the plan of a release.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.artifact.description import prior_epsilon
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.evaluate import Advice, Risk, advise
 from labeldp.evaluate.advice import EPSILONS
 from labeldp.evaluate.comparison import Comparison, bias_and_variance, compare, loss_of_label
-from labeldp.explore.question import KEPT, RECEIVED, Question
-from labeldp.formatting import count_of, percent
+from labeldp.evaluate.shapes import shaped_prior
+from labeldp.formatting import count_of, percent, plain
 from labeldp.losses import get_loss
 from labeldp.mechanisms import MECHANISMS, Prediction, design, releasable
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.label_cells import Cells
+from labeldp.mechanisms.label_cells import Cells, merged_prior
 from labeldp.mechanisms.prediction import ModelErrors
 from labeldp.mechanisms.registry import Request
+from labeldp.plots.pictures import joint_mass
 from labeldp.priors import BudgetSplit, Prior
+from labeldp.release.randomizer import check_bounds
+
+KEPT = 64
+"""How many answers of each kind are kept. A user who moves a slider back sees the same figures at once."""
+PAGE_CELLS = 100_001
+"""The finest grid that the page takes."""
+EXPECTATION_LABELS = 401
+"""Expectations are taken over at most this number of labels; finer ones are merged at their mean."""
+RECEIVED = "as received"
+"""The choice of a mechanism that came in a file, instead of one that is designed."""
+_shape = lru_cache(maxsize=KEPT)(shaped_prior)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that the left side of the page says.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The public bounds of the labels.
+    cells : int or None
+        The grid; None where `privatize` chooses it from the records and ε.
+    whole : bool
+        Whether all labels are whole numbers, with a cell for each.
+    unit : str or None
+        The unit of labels that are durations.
+    distribution : str or Prior
+        A shape in words, such as "log-normal:mean=80,sd=90", or a distribution that was read from a file.
+    public : bool
+        Whether a release takes this distribution as its public prior. Otherwise it buys a private one.
+    epsilon : float
+        What each label may cost.
+    records : int
+        How many labels are released and trained on.
+    explained : float
+        The share of the labels' variance that features explain.
+    loss : str
+        The loss that the mechanism is designed for.
+    mechanism : str
+        A name in the catalogue, or `RECEIVED`.
+    received : FiniteMechanism or None
+        The mechanism that came in a file.
+    """
+
+    lower: float = 0.0
+    upper: float = 400.0
+    cells: int | None = None
+    whole: bool = False
+    unit: str | None = None
+    distribution: str | Prior = "log-normal:mean=80,sd=90"
+    public: bool = False
+    epsilon: float = 1.0
+    records: int = 50_000
+    explained: float = 0.5
+    loss: str = "squared"
+    mechanism: str = "auto"
+    received: FiniteMechanism | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The bounds, as for `privatize`."""
+        if self.whole:
+            return Domain.integers(int(self.lower), int(self.upper), self.unit)
+        return Domain(self.lower, self.upper, self.cells, unit=self.unit)
+
+    @property
+    def grid(self) -> Domain:
+        """The bounds with the grid that a release takes."""
+        return self.domain.resolve(self.records, self.epsilon)
+
+    @property
+    def assumed(self) -> Prior:
+        """The distribution that a mechanism is designed for: a private prior is on the grid of a release, a public one has its own values."""
+        if self.public or isinstance(self.distribution, Prior):
+            return self.labels
+        return _shape(self.distribution, self.grid)
+
+    @property
+    def labels(self) -> Prior:
+        """The distribution of the labels at its full resolution, which figures and pictures use."""
+        if isinstance(self.distribution, Prior):
+            return self.distribution
+        return _shape(self.distribution, self.domain)
+
+    @property
+    def merged(self) -> Prior:
+        """The distribution of the labels on at most 401 of them, for expectations."""
+        return merged_prior(self.labels, EXPECTATION_LABELS)[0]
+
+    @property
+    def shown_mechanism(self) -> FiniteMechanism | None:
+        """The received mechanism, if that is what the page shows."""
+        return self.received if self.mechanism == RECEIVED else None
+
+    def check(self) -> None:
+        """Refuse bounds, distributions and losses that do not go together, before anything is computed."""
+        check_bounds(get_loss(self.loss), self.domain)
+        if self.grid.count > PAGE_CELLS:
+            raise InvalidInput(
+                f"{self.grid.count:,} cells are more than this page can show: choose bounds or a grid of at most {PAGE_CELLS:,}"
+            )
+        if isinstance(self.distribution, Prior):
+            held = self.distribution.values[self.distribution.masses > 0]
+            if held[0] < self.lower or held[-1] > self.upper:
+                raise InvalidInput(
+                    f"the distribution has labels from {held[0]:g} to {held[-1]:g}, and the bounds are {self.lower:g} to {self.upper:g}: "
+                    "widen the bounds"
+                )
+
+    def without(self, **parts: object) -> Question:
+        """Return the same question with some parts replaced, to share cached answers that do not depend on them."""
+        return replace(self, **parts)  # type: ignore[arg-type]
+
 
 SLOW = {"discrete-staircase": 5001, "exponential": 2001}
 """Mechanisms whose design takes longer than a page can wait on more cells than this, or is refused."""
@@ -339,4 +456,116 @@ def _simulated(question: Question, draw: int) -> SimulatedPrior:
         epsilon_prior=float(split.epsilon_prior),
         scale=split.scale,
         expected_loss=loss_of_label(mechanism, question.merged, get_loss(question.loss)),
+    )
+
+
+CELLS = 60
+"""The most cells on each side of the picture."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """P[report j | label in cell i].
+
+    Attributes
+    ----------
+    label_edges : array
+        The borders of the cells of labels.
+    reports : array
+        The outputs in increasing order, or the middles of cells if there are too many.
+    shares : array
+        One row per cell of labels; each sums to one, or is zero if the distribution contains no labels there.
+    single : bool
+        Whether each report is one output.
+    """
+
+    label_edges: Floats
+    reports: Floats
+    shares: Floats
+    single: bool
+
+
+def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float]) -> Channel:
+    """Return the channel in at most 60 × 60 cells. Labels within a cell count as often as the distribution has them."""
+    lower, upper = min(bounds[0], float(prior.values[0])), max(bounds[1], float(prior.values[-1]))
+    label_edges = np.linspace(lower, upper, min(CELLS, max(2, prior.values.size)) + 1)
+    outputs = np.sort(mechanism.outputs)
+    single = outputs.size <= CELLS
+    report_edges = _around(outputs) if single else np.linspace(outputs[0], outputs[-1], CELLS + 1)
+    chances = mechanism.matrix(prior.values)
+    shares = joint_mass((prior.values, prior.masses), mechanism.outputs, chances, label_edges, report_edges)
+    totals = shares.sum(axis=1, keepdims=True)
+    reports = outputs if single else (report_edges[:-1] + report_edges[1:]) / 2
+    return Channel(label_edges, reports, np.divide(shares, totals, out=shares, where=totals > 0), single)
+
+
+def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return outputs in increasing order with their weights; if there are more than `most`, the middles of `most` cells with sums."""
+    order = np.argsort(outputs, kind="stable")
+    outputs, weights = outputs[order], weights[order]
+    if outputs.size <= most:
+        return outputs, weights
+    sums, edges = np.histogram(outputs, most, weights=weights)
+    return (edges[:-1] + edges[1:]) / 2, sums
+
+
+def _around(outputs: Floats) -> Floats:
+    """Return borders halfway between outputs, and at the same distance beyond the first and last."""
+    if outputs.size == 1:
+        return np.array([outputs[0] - 0.5, outputs[0] + 0.5])
+    middles = (outputs[:-1] + outputs[1:]) / 2
+    return np.concatenate([[2 * outputs[0] - middles[0]], middles, [2 * outputs[-1] - middles[-1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """The distribution of the private version of one label.
+
+    Attributes
+    ----------
+    label : float
+        The true label.
+    outputs, probabilities : arrays
+        What it can become, in increasing order, and how often.
+    mean, deviation : float
+        Of the private label.
+    """
+
+    label: float
+    outputs: Floats
+    probabilities: Floats
+    mean: float
+    deviation: float
+
+    @property
+    def likeliest(self) -> int:
+        """The place of the output with the largest probability."""
+        return int(np.argmax(self.probabilities))
+
+    def sentence(self) -> str:
+        """Return a description of what happens to this label."""
+        often, value = float(self.probabilities[self.likeliest]), self.outputs[self.likeliest]
+        if self.outputs.size == 1:
+            return f"Every label is reported as {plain(value)}, so the report reveals nothing about it."
+        return (
+            f"A label of {plain(self.label)} is reported as one of {self.outputs.size:,} values, most often as {plain(value)} ({percent(often)}). "
+            f"Its reports are {plain(self.mean)} on average, with a standard deviation of {plain(self.deviation)}."
+        )
+
+
+def reported(mechanism: FiniteMechanism, label: float) -> Reported:
+    """Return the distribution of a mechanism's outputs for one label, from its integer weights."""
+    order = np.argsort(mechanism.outputs, kind="stable")
+    outputs, row = mechanism.outputs[order], mechanism.matrix([label])[0][order]
+    mean = float(row @ outputs)
+    return Reported(label, outputs, row, mean, math.sqrt(float(row @ np.square(outputs - mean))))
+
+
+def apart(first: Reported, second: Reported) -> str:
+    """Return a sentence on how well one report distinguishes two labels."""
+    ratios = first.probabilities / second.probabilities
+    most = max(float(ratios.max()), float(1 / ratios.min()))
+    return (
+        f"No report is more than {plain(most, 3)} times as likely for a label of {plain(first.label)} as for one of {plain(second.label)}, or "
+        "vice versa."
     )

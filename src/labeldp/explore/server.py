@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.explore.uploads import MEGABYTES
+from labeldp.explore.files import MEGABYTES
 
 ADDRESS = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 8501, 8599
@@ -93,8 +93,7 @@ def serve(port: int, preset: Path | None, *, browser: bool) -> None:
 
 def _warm_up() -> None:
     """Compute the first screen once, so that kernels are compiled before anybody waits for them."""
-    from labeldp.explore.answers import curve, designed, headline
-    from labeldp.explore.question import Question
+    from labeldp.explore.answers import Question, curve, designed, headline
 
     first = Question()
     headline(first)

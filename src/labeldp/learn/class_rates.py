@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, softmax
-from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,8 +23,10 @@ from labeldp.arrays import Floats
 from labeldp.learn.cross_fitting import checked_codes, out_of_fold, prepared, steps_of
 from labeldp.learn.estimator_checks import check_fit_parameters, without_values
 from labeldp.learn.stack import Member
+from labeldp.learn.sums.classes_model import balance
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.decoding import indicator_values
+from labeldp.release.label_range import likely_rates
 
 LEAST_SHARE = 0.2
 """Regressions are clipped to this share of the base rate before they are calibrated, and to as much below one."""
@@ -33,8 +34,6 @@ SLOPE = 0.3
 """The standard deviation of a calibration's slope around 1, before the private labels are seen."""
 LARGEST = 15.0
 """Logarithms of odds are clipped here."""
-BALANCING = 200
-"""The most steps that bring mean rates to the base rates."""
 
 
 class ClassRates(BaseEstimator):  # type: ignore[misc]
@@ -133,7 +132,7 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         ]
         self.slopes_, self.shifts_ = np.array(fitted).T
         self.balance_ = np.zeros(len(self.rates_))
-        self.balance_ = _balance(self._logs(self._predicted(X)), self.rates_, weights)
+        self.balance_ = balance(self._logs(self._predicted(X)), self.rates_, weights)
         return rows, softmax(self._logs(held), axis=1)
 
     @property
@@ -192,18 +191,10 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
 
 
 def base_rates(values: Floats, weights: Floats) -> Floats:
-    """Return the rates of the classes among the labels, from their indicator values.
-
-    A noisy mean may be negative, or near zero by chance. So each rate is the mean of the normal distribution around its estimate
-    between 0 and 1, which is the estimate itself where it is precise.
-    """
+    """Return the rates of the classes among the labels, from their indicator values."""
     means = np.average(values, axis=0, weights=weights)
     errors = values.std(axis=0) * np.sqrt(np.square(weights).sum()) / weights.sum()
-    known = errors < 1e-3 * means
-    scale = np.where(known, 1.0, errors)
-    inside = truncnorm.mean(-means / scale, (1 - means) / scale, loc=means, scale=scale)
-    found = np.clip(np.where(known, means, inside), 0.5 / len(values), 1)
-    return np.asarray(found / found.sum())
+    return likely_rates(means, errors, 0.5 / len(values))
 
 
 def _modelled(classes: int) -> list[int]:
@@ -231,14 +222,3 @@ def _calibrated(odds: Floats, values: Floats, weights: Floats) -> tuple[float, f
     noise = max(1.0, float(values.var()) / max(centre * (1 - centre), 1e-9))
     found = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, 3.0), (-LARGEST, LARGEST)])
     return float(found.x[0]), float(found.x[1])
-
-
-def _balance(logs: Floats, rates: Floats, weights: Floats) -> Floats:
-    """Return what to add to the logarithms of each class so that mean rates are these."""
-    added = np.zeros(len(rates))
-    for _ in range(BALANCING):
-        step = np.log(rates) - np.log(np.average(softmax(logs + added, axis=1), axis=0, weights=weights))
-        added += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return np.asarray(added - added.mean(), np.float64)

@@ -23,8 +23,9 @@ from labeldp.learn.estimator_checks import without_values
 from labeldp.learn.feature_tables import in_memory
 from labeldp.learn.method import Method, check_method, labels_pay
 from labeldp.learn.regressor import LabelPrivateEstimator, LabelsFit, People, SumsFit
+from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.mechanisms import PrivateLabels
-from labeldp.release.label_range import LabelRange, first_look
+from labeldp.release.label_range import LabelRange, class_looks, first_look
 from labeldp.release.ledger import Ledger
 from labeldp.release.randomizer import LabelRandomizer
 
@@ -46,8 +47,8 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         `ClassesWarning`, since a class that only one record has would be revealed.
     method : {"auto", "labels", "sums"}
         "labels" randomizes each class and trains on the result. "sums" adds noise to sums over groups of records that the features
-        define, and learns the effects of columns and of pairs of columns on the odds; it is for two classes. "auto" takes
-        sums of two classes where a smaller log loss is expected of them (from ε and the number of records).
+        define, and learns the effects of columns and of pairs of columns on the odds. "auto" takes
+        sums where a smaller log loss is expected of them, from ε, the number of records and noisy counts of the classes.
     ledger : Ledger, optional
         Charge every fit to `dataset` in this ledger, before anything is drawn, and after everything that can be checked was checked.
     dataset : str, optional
@@ -57,7 +58,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
     ----------
     classes_ : array
         The classes, sorted.
-    estimator_ : ClassRates or SumsModel
+    estimator_ : ClassRates, SumsModel, or ClassesModel for three or more classes from sums
         The model. It is public.
     method_ : Method
         Which method was used, and why.
@@ -138,7 +139,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses
             validate_data(self, X, reset=False, skip_check_array=True)
         with without_values("the features"):
-            if self.method_.name == "labels":
+            if not isinstance(self.estimator_, SumsModel):
                 return np.asarray(self.estimator_.predict_proba(X))
             rates = self.estimator_.predict(X)
         return np.column_stack([1 - rates, rates])
@@ -224,11 +225,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         check_method(self.method)
         if self.method == "both":
             raise InvalidInput('method="both" is for numbers: classes are learned from labels or from sums')
-        if len(self._found) == 2:
-            return super()._chosen(records, X, parameters, people)
-        if self.method == "sums":
-            raise InvalidInput(f'noisy sums are for two classes, and these are {len(self._found)}: use method="labels"')
-        return Method("labels", "there are more than two classes")
+        return super()._chosen(records, X, parameters, people)
 
     def _strategy(
         self,
@@ -258,34 +255,36 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
 
 @dataclass(eq=False)
 class _FitByRate:
-    """A model from sums or from labels, whichever the rate of the second class is better for.
+    """A model from sums or from labels, whichever the rates of the classes are better for.
 
-    Both begin with the noisy counts of the two classes, and the rest of ε is spent on the one or the other.
+    Both begin with the noisy counts of the classes, and the rest of ε is spent on the one or the other.
     """
 
     sums: SumsFit
     labels: LabelsFit
     randomizer: LabelRandomizer
-    found: LabelRange | None = None
+    found: tuple[LabelRange, ...] | None = None
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels | None:
         """Charge ε and count the classes. Draw labels with the rest of ε, if they are better."""
         queries = self.sums.queries
         self.sums.release(count)
-        self.found = first_look(queries)
+        two = queries.domain.count == 2
+        self.found = (first_look(queries),) if two else class_looks(queries)
+        rates = np.array([look.mean for look in self.found])
         unit, labels = self.labels.unit, self.labels.labels
         epsilon = queries.remaining / unit.entries
-        if not labels_pay(labels.size, float(epsilon), self.found.mean):
+        if not labels_pay(labels.size, float(epsilon), np.append(1 - rates, rates) if two else rates):
             return None
         mechanism = replace(self.randomizer, epsilon=epsilon).plan(labels.size).design()
         return PrivateLabels(mechanism.codes(labels), mechanism, unit.rows, unit.entries)
 
     def train(self, model: LabelPrivateEstimator, private: PrivateLabels | None) -> None:
-        rate = (
-            ""
-            if self.found is None
-            else f"with {self.sums.queries.records:,} records, about {self.found.mean:.1%} of the second class"
-        )
+        rate = ""
+        if self.found is not None:
+            which = "second" if len(self.found) == 1 else "rarest"
+            least = min(look.mean for look in self.found)
+            rate = f"with {self.sums.queries.records:,} records, about {least:.1%} of the {which} class"
         if private is None:
             model.method_ = Method("sums", f"{rate}, sums are expected to give the smaller log loss")
             self.sums.train(model, private, self.found)

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import _safe_indexing
@@ -30,19 +29,19 @@ from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluate.scoring import estimate_loss
 from labeldp.learn.class_rates import ClassRates
-from labeldp.learn.cross_fitting import checked_codes, out_of_fold, prepared, steps_of
+from labeldp.learn.cross_fitting import checked_codes, encoded, out_of_fold, prepared, steps_of
 from labeldp.learn.estimator_checks import check_fit_parameters, check_learns_means, without_values
+from labeldp.learn.score_model import LEAST_SPREAD, best_answers, least_answer
+from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.losses import Loss, LossLike, Squared, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.bias_variance import NormalScores
-from labeldp.mechanisms.decoding import DECODERS, FLOOR_SHARE, code_values, learnable_values, prior_of
+from labeldp.mechanisms.decoding import DECODERS, code_values, learnable_values, prior_of
 from labeldp.mechanisms.label_cells import coarse_prior
 from labeldp.mechanisms.prediction import label_share, value_share
 from labeldp.priors import BudgetWarning
 from labeldp.release.randomizer import check_bounds
 
-LEAST_SPREAD = 0.02
-"""Of the squared score: the label is never taken to be known exactly."""
 SPREADS = (0.1, 5.0)
 """How far a record's squared spread may lie from the common one, as factors."""
 LEAST_KNOWN = 0.25
@@ -51,10 +50,6 @@ FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
 MOST_STACKS = 4
 """The most classes that have a stack each by default, which takes about 70 times as long as a small model."""
-OUTCOMES = 101
-"""The number of equally likely labels that represent a record's distribution."""
-CHUNK = 1 << 14
-"""Rows that are answered at a time."""
 
 
 class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,6 +64,10 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What randomized the labels; it carries a prior.
     loss : str, Loss or callable
         The loss that predictions should keep small.
+    first : SumsModel, optional
+        A model from noisy sums. Its predictions are one more column for the default estimator.
+    scores : NormalScores, optional
+        If given, `first` predicts these scores of the labels, and the mechanism randomized scores minus its predictions.
 
     Attributes
     ----------
@@ -98,10 +97,20 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, estimator: Any, mechanism: FiniteMechanism, loss: LossLike) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        mechanism: FiniteMechanism,
+        loss: LossLike,
+        *,
+        first: SumsModel | None = None,
+        scores: NormalScores | None = None,
+    ) -> None:
         self.estimator = estimator
         self.mechanism = mechanism
         self.loss = loss
+        self.first = first
+        self.scores = scores
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Learn location and spread from features and codes.
@@ -149,13 +158,19 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.estimator is not None:
             check_learns_means(self.estimator, get_loss(self.loss))
         codes = checked_codes(y, self.mechanism)
+        if self.first is not None and self.estimator is not None:
+            raise InvalidInput("a model after sums has no estimator of your own: give estimator=None")
         prior, _ = coarse_prior(prior_of(self.mechanism))
-        self.scores_ = NormalScores.under(prior)
-        functions = np.stack([self.scores_.scores, self.scores_.squares], axis=1)
+        if self.scores is None:
+            self.scores_ = NormalScores.under(prior)
+            functions = np.stack([self.scores_.scores, self.scores_.squares], axis=1)
+        else:
+            self.scores_ = self.scores
+            functions = np.stack([prior.values, np.square(prior.values)], axis=1)
         values = learnable_values(self.mechanism, lambda _: functions, codes.size)
         shares = [value_share(self.mechanism, values[:, j], prior, functions[:, j]) for j in range(2)]
-        self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf
-        self.encoder_, make, X = prepared(self.estimator, X, codes.size)
+        self.floor_ = least_answer(self.loss, self.scores_)
+        self.encoder_, make, X = prepared(self.estimator, X, codes.size, self.first)
         score, square = values[codes].T
         with without_values():
             self.location_, rows, seen = out_of_fold(make(shares[0]), X, score, fit_params, advance)
@@ -172,7 +187,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.weight_ = float(np.clip(explained / moving, 0, 1)) if moving > 0 else 0.0
         self.spread_ = spread_model if self.weight_ > 0 else None
         self.factor_ = 1.0
-        if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
+        if seeks_mean(self.loss) and self.scores is None:
+            # The labels' mean is known well, and the model's distributions need not have it.
             means = code_values(self.mechanism)[codes]
             mean, error = float(means.mean()), float(means.std()) / np.sqrt(codes.size)
             if error > LEAST_KNOWN * max(mean, 0.0):
@@ -185,7 +201,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             answered = float(self._answers(*self._scores(X)).mean())
             if mean > 2 * error and answered > 0:
                 self.factor_ = float(np.clip(mean / answered, *FACTORS))
-        return rows, self._answers(seen, self._spreads(spread))
+        return rows, self._answers(self._added(seen, X, some), self._spreads(spread))
 
     def steps(self, rows: int) -> int:
         """Return the maximum number of models trained on this number of rows.
@@ -239,13 +255,11 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _answers(self, location: Floats, spread: Floats) -> Floats:
         """Return the best answers for these distributions of scores."""
-        loss, answers = get_loss(self.loss), np.empty(location.size)
-        nodes = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
-        for start in range(0, location.size, CHUNK):
-            rows = slice(start, start + CHUNK)
-            outcomes = self.scores_.labels_at(location[rows, None] + spread[rows, None] * nodes)
-            answers[rows] = loss.best_answers(outcomes)
-        return np.maximum(self.factor_ * answers, self.floor_)
+        return np.maximum(self.factor_ * best_answers(self.loss, self.scores_, location, spread), self.floor_)
+
+    def _added(self, seen: Floats, X: Any, rows: Any = slice(None)) -> Floats:
+        """Return locations from predictions of what was randomized. For scores minus predictions, these are the first column."""
+        return seen if self.scores is None else seen + np.asarray(X)[rows, 0]
 
     def predict_scores(self, X: Any) -> tuple[Floats, Floats]:
         """Return the location and the spread of each row's normal score.
@@ -260,12 +274,12 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         location, spread : array of float
         """
         check_is_fitted(self)
-        return self._scores(X if self.encoder_ is None else self.encoder_.ordinal(X))
+        return self._scores(encoded(X, self.encoder_, self.first))
 
     def _scores(self, X: Any) -> tuple[Floats, Floats]:
         """Return `predict_scores` of encoded features."""
         with without_values("the features"):
-            location = np.asarray(self.location_.predict(X), np.float64)
+            location = self._added(np.asarray(self.location_.predict(X), np.float64), X)
         if self.spread_ is None:
             return location, np.full(location.size, np.sqrt(self.level_))
         return location, self._spreads(np.asarray(self.spread_.predict(X), np.float64))

@@ -34,19 +34,31 @@ def checked_codes(y: Any, mechanism: FiniteMechanism) -> NDArray[np.intp]:
     return codes.astype(np.intp)
 
 
-def prepared(estimator: Any, X: Any, rows: int) -> tuple[ColumnEncoder | None, Callable[[float], Any], Any]:
+def prepared(
+    estimator: Any, X: Any, rows: int, first: Any = None
+) -> tuple[ColumnEncoder | None, Callable[[float], Any], Any]:
     """Return the encoder of a table, how to make a regressor for values of some worth, and the features that it takes.
 
-    A table is encoded once. `estimator` is a user's own, which is cloned, or None for a stack.
+    A table is encoded once. `estimator` is a user's own, which is cloned, or None for a stack, which has the predictions of `first` as
+    its first column.
     """
     boosting = StackedRegressor() if estimator is None else estimator
     if not isinstance(boosting, BoostingRegressor):
         return None, lambda _: clone(estimator), X
     encoder, numeric = None, None
-    if isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
-        encoded = boosting.encode(X)
-        encoder, X, numeric = encoded.encoder, encoded.matrix, len(encoded.encoder.numeric)
+    if first is not None:
+        encoder = boosting.encode(X).encoder
+        X, numeric = encoded(X, encoder, first), 1 + len(encoder.numeric)
+    elif isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
+        table = boosting.encode(X)
+        encoder, X, numeric = table.encoder, table.matrix, len(table.encoder.numeric)
     return encoder, lambda share: clone(boosting).set_params(share=share).model(rows, numeric), X
+
+
+def encoded(X: Any, encoder: ColumnEncoder | None, first: Any) -> Any:
+    """Return features as the regressors of `prepared` take them."""
+    matrix = X if encoder is None else encoder.ordinal(X)
+    return matrix if first is None else np.column_stack([first.predict(X), matrix])
 
 
 def steps_of(estimator: Any, rows: int) -> int:

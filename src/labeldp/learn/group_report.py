@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from labeldp.artifact.reader import Message
 from labeldp.budget import Epsilon
@@ -98,14 +99,8 @@ def report(
     See `labeldp.evaluate.Report`.
     """
     if isinstance(source, Message):
-        given = {
-            "epsilon": epsilon,
-            "domain": domain,
-            "out": out,
-            "ledger": ledger,
-            "dataset": dataset,
-            "sign_key": sign_key,
-        }
+        given: dict[str, object] = {"epsilon": epsilon, "domain": domain, "out": out}
+        given |= {"ledger": ledger, "dataset": dataset, "sign_key": sign_key}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise InvalidInput(
                 f"{wrong[0]} is for a report of labels: a report of a message costs nothing and writes no folder"
@@ -128,21 +123,9 @@ def report(
         raise InvalidInput(
             "a report of labels needs epsilon, domain and out: its cost, the public bounds and a new folder"
         )
-    found, _ = report_labels(
-        source,
-        by,
-        out,
-        epsilon,
-        domain,
-        quantiles=quantiles,
-        smallest_group=smallest_group,
-        out_of_range=out_of_range,
-        ledger=ledger,
-        dataset=dataset,
-        sign_key=sign_key,
-        phase=phase,
-    )
-    return found
+    charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "sign_key": sign_key}
+    wanted: dict[str, Any] = {"quantiles": quantiles, "smallest_group": smallest_group, "out_of_range": out_of_range}
+    return report_labels(source, by, out, epsilon, domain, phase=phase, **wanted, **charged)[0]
 
 
 def _of_message(

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.catalogue import Catalogue
-from labeldp.learn.boosting import Trees, fixed_rule
+from labeldp.learn.boosting import Trees, boosting_settings, fixed_rule
 from labeldp.learn.estimator_checks import QuietScore, without_values
 from labeldp.learn.feature_columns import ColumnEncoder, ColumnKey
-from labeldp.learn.sizing import boosting_settings
 from labeldp.learn.stack import Member, Stack
 
 

@@ -9,12 +9,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
+from labeldp.learn.conditional import MOST_STACKS
 from labeldp.learn.sums.partitions import MOST_COLUMNS
 from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.release.grid_labels import FINE_CELLS, WIDEST_WEIGHTED
+from labeldp.release.noisy_sums import SCORES
 from labeldp.sampling.integer_noise import WIDEST
 
 METHODS = ("auto", "labels", "sums", "both")
@@ -25,6 +28,10 @@ ENOUGH_SIGNAL = 10_000
 """The signal from which randomized labels of two classes are better than sums. In 13 cells of generated data (3,000 to
 50,000 records, rates of 3 and 20 %, ε from 0.5 to 4) sums were better in all up to 8,040 and labels in all from 8,690
 on, there by 0.3 to 0.5 %, including the cost of the counts."""
+ENOUGH_FOR_SEVERAL, ENOUGH_FOR_MANY = 3_500, 120_000
+"""The same for three or four classes, where each class has half of ε for its sums, and for more, where the models of labels are small. With three
+classes, sums were better by 3 % at 1,700 and by 0.5 % at 3,100, and labels by 1 % at 3,400 and by 2 % at 5,100. With five and ten, sums were
+better by 2 to 10 % up to 41,000, and labels by 3 % at 390,000."""
 WIDEST_RANGE = 1e60
 """Labels whose range is wider than this, or narrower than its inverse, are not summed: inference squares their variances."""
 
@@ -36,7 +43,7 @@ class Method:
     Attributes
     ----------
     name : {"labels", "sums", "both", "either"}
-        Noisy labels, noisy sums of labels, or sums first and then labels. For two classes, noisy counts of them may decide between
+        Noisy labels, noisy sums of labels, or sums first and then labels. For classes, noisy counts of them may decide between
         labels and sums ("either"); a fitted classifier has the decision.
     why : str
         The reason in words.
@@ -73,10 +80,19 @@ def grid_for_sums(domain: Domain, epsilon: Fraction, weight: int = 1) -> Domain:
     A fine grid costs nothing, so cells that the user gave for a prior do not count; whole labels keep theirs. At a tiny ε the
     grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers. `weight` is that of a person.
     """
-    most = max(2, min(int(epsilon * WIDEST // 100 // 300), WIDEST_WEIGHTED) // weight)
-    if domain.whole and domain.count <= most:
+    most = max(2, _most_cells(epsilon, weight))
+    if domain.classes is not None or (domain.whole and domain.count <= most):
         return replace(domain, unit=None)
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
+
+
+def fits_scores(epsilon: Fraction, weight: int = 1) -> bool:
+    """Return whether sums of normal scores with this ε fit into 64-bit integers: their grid is the same for every ε."""
+    return _most_cells(epsilon, weight) >= SCORES.count
+
+
+def _most_cells(epsilon: Fraction, weight: int) -> int:
+    return min(int(epsilon * WIDEST // 100 // 300), WIDEST_WEIGHTED) // weight
 
 
 def choose_method(
@@ -85,7 +101,7 @@ def choose_method(
     """Return the method of the smaller expected error for a mean model without an estimator of the user's own.
 
     Where labels are worth enough, they are randomized one by one, after sums. Elsewhere the prediction of `labeldp.advise` for bounds
-    alone decides between sums and labels: labels are uniform, and features explain half of their variance. Two classes have their own
+    alone decides between sums and labels: labels are uniform, and features explain half of their variance. Classes have their own
     rule (`labels_pay`).
 
     Parameters
@@ -108,10 +124,10 @@ def choose_method(
     if columns > MOST_COLUMNS:
         return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
     if domain.classes is not None:
-        if labels_pay(records, epsilon, 0.5):
-            return Method("either", "the rate of the second class decides")
+        if labels_pay(records, epsilon, np.full(domain.count, 1 / domain.count)):
+            return Method("either", "the rates of the classes decide")
         return Method(
-            "sums", "labels are too noisy at this epsilon and number of records, for any rate of the second class"
+            "sums", "labels are too noisy at this epsilon and number of records, for any rates of the classes"
         )
     models = ModelErrors(None, domain=domain)
     total, entries, size, of = exact_epsilon(epsilon), 1, records, "records"
@@ -126,16 +142,20 @@ def choose_method(
     )
 
 
-def labels_worth(records: int, epsilon: float) -> float:
-    """Return n·(e^ε − 1)²/e^ε: the number of labels over the noise of a randomized response with the values 0 and 1."""
-    return records * 2 * (math.cosh(min(epsilon, 100.0)) - 1)
+def labels_worth(records: int, epsilon: float, classes: int = 2) -> float:
+    """Return n·(e^ε − 1)²/(e^ε + K − 2): the number of labels over the noise of a randomized response of K classes."""
+    epsilon = min(epsilon, 100.0)
+    return records * 2 * (math.cosh(epsilon) - 1) / (1 + (classes - 2) * math.exp(-epsilon))
 
 
-def labels_pay(records: int, epsilon: float, rate: float) -> bool:
-    """Return whether randomized labels give a smaller log loss than sums, for two classes, given the rate of the second.
+def labels_pay(records: int, epsilon: float, rates: Floats) -> bool:
+    """Return whether randomized labels give a smaller log loss than sums, given the rates of the K classes.
 
-    Randomized response of a label of variance p(1 − p) adds noise of variance e^ε/(e^ε − 1)². So all labels together
-    are worth n·p(1 − p)·(e^ε − 1)²/e^ε in units of that noise. From `ENOUGH_SIGNAL` on, the misfit of a model from sums
-    costs more than noise.
+    Whether a label is of a class of rate p has variance p(1 − p), and randomized response adds noise of variance
+    (e^ε + K − 2)/(e^ε − 1)², for a rare class. So all labels together are worth n·p(1 − p)·(e^ε − 1)²/(e^ε + K − 2) in units of that noise,
+    of which the mean over the classes counts, the *signal*. Where it is large, the misfit of a model from sums costs more than noise.
     """
-    return rate * (1 - rate) * labels_worth(records, epsilon) > ENOUGH_SIGNAL
+    classes = len(rates)
+    signal = float(np.mean(rates * (1 - rates))) * labels_worth(records, epsilon, classes)
+    several = ENOUGH_FOR_SEVERAL if classes <= MOST_STACKS else ENOUGH_FOR_MANY
+    return signal > (ENOUGH_SIGNAL if classes == 2 else several)

@@ -16,8 +16,8 @@ from labeldp.artifact.staging import publish
 from labeldp.engines.batches import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.learn.feature_tables import closest
+from labeldp.learn.joined_features import FeatureWarning
 from labeldp.learn.saved import SavedModel, check_new, columns_by_number, columns_taken, of_labeldp, trained_columns
-from labeldp.learn.suspects import FeatureWarning
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
 
@@ -44,8 +44,6 @@ def predict_file(
     if id_column == PREDICTION:
         raise InvalidInput(f"the ids cannot be called {PREDICTION!r}, as the predictions are: rename their column")
     check_new(predictions)
-    if not predictions.absolute().parent.is_dir():
-        raise InvalidInput(f"the folder {predictions.parent} does not exist: make it first")
     file, names = _opened(model, features, delimiter, id_column)
     file.prepare(names, phase)
     ids = [] if id_column is None else [(id_column, _id_type(file, id_column))]

@@ -31,7 +31,7 @@ from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
-from labeldp.learn.conditional import Recipe, check_target_values
+from labeldp.learn.conditional import ConditionalRegressor, Recipe, check_target_values
 from labeldp.learn.estimator_checks import (
     QuietScore,
     check_fit_parameters,
@@ -43,8 +43,11 @@ from labeldp.learn.estimator_checks import (
 )
 from labeldp.learn.feature_tables import FeatureTable, in_memory
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
-from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
+from labeldp.learn.method import Method, check_method, choose_method, fits_scores, fits_sums, grid_for_sums
+from labeldp.learn.score_model import ScoreModel
+from labeldp.learn.sums.classes_model import learn_classes
 from labeldp.learn.sums.sums_learner import SumsLearner
+from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import (
     MUCH,
     SumsThenLabels,
@@ -53,13 +56,14 @@ from labeldp.learn.sums_then_labels import (
     explained_by,
     plan_for_residuals,
 )
-from labeldp.losses import Squared, get_loss
+from labeldp.losses import LossLike, Squared, get_loss
 from labeldp.mechanisms import releasable
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
-from labeldp.release.label_range import LabelRange
+from labeldp.release.label_range import LabelRange, score_look
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import Weighting
+from labeldp.release.noisy_sums import SCORES, Weighting
 from labeldp.release.randomizer import LabelRandomizer, Plan, chosen_rows, person_words
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
     from labeldp.priors import Prior
 
 SUMS_ARE_KEPT = "ε is spent. What was released until then is in sums_ of this estimator."
+TOO_WIDE = "the bounds are too far apart or too close, or epsilon is too small,"
 NEGLIGIBLE_NOISE = 30
 """From this ε on, a label changes with a probability below 1e-12 for each output, so that two fits hardly differ."""
 
@@ -275,10 +280,8 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
         check_method(self.method)
         check_target_values(self.target_values)
-        loss = get_loss(self.loss)
         only_labels = {
             "an estimator of your own": self.estimator is not None,
-            f"{loss.name} loss": not isinstance(loss, Squared),
             f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
             "target values": self.target_values != "auto",
             "a prior": self.prior is not None,
@@ -287,22 +290,24 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
         given = next((what for what, there in only_labels.items() if there), None)
         if self.method == "labels":
             return Method("labels", "as asked for")
+        sizes = None if people is None else people.sizes
+        own = epsilon_for_sums(exact_epsilon(self.epsilon), records if sizes is None else int(sizes.sum()))
+        fits = fits_sums(self._bounds) and (
+            isinstance(get_loss(self.loss), Squared) or fits_scores(own, 1 if people is None else people.weight)
+        )
         if self.method != "auto":
             if given is not None:
                 raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
-            if not fits_sums(self._bounds):
-                raise InvalidInput(
-                    "the bounds are too far apart or too close for sums: give the labels in another unit"
-                )
+            if not fits:
+                raise InvalidInput(f"{TOO_WIDE} for sums: give the labels in another unit")
             return Method(self.method, "as asked for")
         if given is not None:
             return Method("labels", f"only labels can be used with {given}")
         if records < 2:
             return Method("labels", "there is one record only")
-        if not fits_sums(self._bounds):
-            return Method("labels", "the bounds are too far apart or too close for sums")
+        if not fits:
+            return Method("labels", f"{TOO_WIDE} for sums")
         columns = getattr(X, "shape", (0, 1))[-1]
-        sizes = None if people is None else people.sizes
         return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds, sizes)
 
     def _count(self, spent: Fraction) -> None:
@@ -385,9 +390,9 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         "labels" randomizes each label and trains on the result. "sums" adds noise to sums of labels over groups of records that
         the features define, which needs far less noise while ε is small, and learns effects of columns and of pairs of columns.
         "both" spends at most a fifth of ε on sums. Where these explain much, it randomizes labels minus their predictions, which
-        need less noise than labels; elsewhere it randomizes labels. "auto" takes sums or both, from ε and the number of records, or
-        labels if something is given that only they have: an estimator, a loss other than squared, a mechanism, a prior, values,
-        sample weights.
+        need less noise than labels; elsewhere it randomizes labels. For losses other than squared, labels are replaced by their normal
+        scores in sums and in residuals. "auto" takes sums or both, from ε and the number of records, or labels if something is given
+        that only they have: an estimator, a mechanism, a prior, values, sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
         The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
@@ -407,7 +412,8 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     Attributes
     ----------
     estimator_ : regressor
-        The regressor, fitted on private labels, the `SumsModel`, or both of them. It is public.
+        The regressor, fitted on private labels, the `SumsModel` (a `ScoreModel` for losses other than squared), or both of them. It is
+        public.
     method_ : Method
         Which method was used, and why.
     mechanism_ : FiniteMechanism
@@ -510,7 +516,7 @@ class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
         persons : array-like, optional
             The person whom each row belongs to, integers or text. ε then covers all labels of a person together. A model from labels is
             trained on a few rows of each person, which are chosen independently of labels. A model from sums is trained on all rows,
-            where those of a person with k rows have a weight of 1/k. Which rows exist, and whom they belong to, is not protected.
+            where each row of a person with k rows has the weight 1/k. Which rows exist, and whom they belong to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -676,10 +682,12 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class SumsFit:
-    """A model from noisy sums of the labels."""
+    """A model from noisy sums of the labels, or for losses other than squared of their normal scores."""
 
     learner: SumsLearner
     queries: SumQueries
+    features: Any
+    scored: bool
 
     @classmethod
     def prepare(
@@ -699,6 +707,8 @@ class SumsFit:
         epsilon = exact_epsilon(model.epsilon) - reserved
         weight = 1 if people is None else people.weight
         grid = replace(grid_for_sums(domain, epsilon, weight), unit=domain.unit)
+        loss = get_loss(model.loss)
+        loss.check_assumption(grid.grid)
         queries = SumQueries(
             labels,
             epsilon,
@@ -709,19 +719,34 @@ class SumsFit:
             persons=None if people is None else people.words,
             reserved=reserved,
         )
-        return cls(learner, queries)
+        return cls(learner, queries, X, not isinstance(loss, Squared))
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
         count(self.queries.epsilon_exact + self.queries.reserved)
 
-    def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
+    def learn(
+        self, model: LabelPrivateEstimator, found: tuple[LabelRange, ...] | None = None
+    ) -> tuple[Any, NormalScores | None]:
+        """Ask for the sums. Return a model of means or rates, or a model of scores and the scores.
+
+        `found` is the first look, if it was taken already: one range, or one for each of several classes.
+        """
         try:
             with noting(SUMS_ARE_KEPT):
-                model.estimator_ = self.learner.learn(self.queries, found)
+                if len(self.queries.domain.classes or ()) > 2:
+                    return learn_classes(self.learner, self.queries, found), None
+                one, scores = score_look(self.queries) if self.scored else (None if found is None else found[0], None)
+                return self.learner.learn(self.queries, one), scores
         finally:
             model.sums_ = self.queries.released
+
+    def train(
+        self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: tuple[LabelRange, ...] | None = None
+    ) -> None:
+        first, scores = self.learn(model, found)
+        model.estimator_ = first if scores is None else ScoreModel.of(first, scores, model.loss, self.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -751,7 +776,7 @@ class BothFit:
         values = replace(randomizer, out_of_range="clip-all").checked(labels)  # the sums have checked what is allowed
         if unit.rows is not None:
             X, values = _safe_indexing(X, unit.rows), values[unit.rows]
-        each, domain = later / unit.entries, sums.queries.domain
+        each, domain = later / unit.entries, SCORES if sums.scored else sums.queries.domain
         plan = replace(randomizer, epsilon=each).plan(values.size)
         plan.warn(stacklevel=3)
         return cls(sums, plan, plan_for_residuals(domain.upper - domain.lower, each, values.size), X, values, unit)
@@ -761,36 +786,53 @@ class BothFit:
         self.sums.release(count)
 
     def train(self, model: LabelPrivateEstimator, _: None) -> None:
-        self.sums.train(model, None)
+        first, scores = self.sums.learn(model)
         with noting(SUMS_ARE_KEPT):
-            first = model.__dict__.pop("estimator_")
             predictions = first.predict(self.features)
             explained = explained_by(first, predictions)
             residuals = explained >= MUCH
-            private = self._randomized(predictions if residuals else None)
+            private = self._randomized(predictions if residuals else None, scores)
         model.mechanism_ = private.mechanism
+        what = "labels" if scores is None else "scores of labels"
         try:
             with keeping(model, private):
-                recipe = Recipe.of(private.mechanism, "squared")
-                fitted = SumsThenLabels(first, residuals=residuals, share=recipe.share)
-                fitted.fit(self.features, recipe.targets(private.codes))
+                model.estimator_ = self._fitted(first, private, model.loss, scores, residuals=residuals)
         except BaseException as error:
             if residuals:
                 model.first_ = first
-                error.add_note("These are not labels, but labels minus first_.predict(X).")
+                error.add_note(f"These are not labels, but {what} minus first_.predict(X).")
             raise
-        model.estimator_ = fitted
         what = "residuals" if residuals else "labels"
         model.method_ = Method(
             "both", f"{model.method_.why}; sums explain about {100 * explained:.0f} %, so {what} were randomized"
         )
 
-    def _randomized(self, predictions: Floats | None) -> PrivateLabels:
-        """Spend the rest of ε on the labels, or on labels minus predictions."""
+    def _fitted(
+        self,
+        first: SumsModel,
+        private: PrivateLabels,
+        loss: LossLike,
+        scores: NormalScores | None,
+        *,
+        residuals: bool,
+    ) -> Any:
+        """Train on what was randomized, with the predictions of the sums as one more column."""
+        if scores is not None:
+            own = scores if residuals else None
+            return ConditionalRegressor(None, private.mechanism, loss, first=first, scores=own).fit(
+                self.features, private
+            )
+        recipe = Recipe.of(private.mechanism, "squared")
+        fitted = SumsThenLabels(first, residuals=residuals, share=recipe.share)
+        return fitted.fit(self.features, recipe.targets(private.codes))
+
+    def _randomized(self, predictions: Floats | None, scores: NormalScores | None) -> PrivateLabels:
+        """Spend the rest of ε on the labels, or on labels or their scores minus predictions."""
         values = self.labels
         if predictions is None:
             mechanism = self.plan.fit(values)
         else:
+            values = values if scores is None else np.clip(scores.at(values), SCORES.lower, SCORES.upper)
             values = values - predictions
             narrow, mechanism = design_for_residuals(values, self.plan_of_residuals)
             values = np.clip(values, narrow.lower, narrow.upper)

@@ -215,8 +215,6 @@ class SavedModel:
         """
         target = Path(path).absolute()
         check_new(target)
-        if not target.parent.is_dir():
-            raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
         _check_facts(self.facts, "the facts")
         _check_fitted(self.model)
         name, content = (PICKLE, _pickled(self.model)) if pickle else (DATA, _as_data(self.model))
@@ -269,7 +267,7 @@ class SavedModel:
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(
-                f"{folder / PICKLE} is a pickle, and loading a pickle runs whatever code it contains. If you trust the sender of the "
+                f"{folder / PICKLE} is a pickle, and loading a pickle runs the code it contains. If you trust the sender of the "
                 "folder, give --trust-pickle, in Python SavedModel.load(path, trust_pickle=True). Otherwise ask for the model as data: "
                 "SavedModel.save without pickle=True writes models of labeldp, scikit-learn, LightGBM and XGBoost so"
             )
@@ -299,9 +297,11 @@ def _texts(features: Any) -> str:
 
 
 def check_new(path: Path) -> None:
-    """Raise `InvalidInput` if the path exists."""
+    """Raise `InvalidInput` if the path exists, or the folder that it would lie in does not."""
     if path.exists():
         raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput(f"the folder {path.absolute().parent} does not exist: make it first")
 
 
 def _check_fitted(model: Any) -> None:

@@ -30,13 +30,12 @@ from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
 from labeldp.learn.feature_tables import FeatureTable
-from labeldp.learn.joined_features import joined_features, read_features
+from labeldp.learn.joined_features import joined_features, read_features, warn_of_lost_records, warn_of_suspects
 from labeldp.learn.learners import Learner, LearnerRequest, learners
 from labeldp.learn.saved import SavedModel
 from labeldp.learn.sums.cells_plan import model_from_answer
 from labeldp.learn.sums.cells_to_send import read_plan
 from labeldp.learn.sums.sums_model import SumsModel
-from labeldp.learn.suspects import warn_of_lost_records, warn_of_suspects
 from labeldp.learn.verdict import Line, report_lines
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
@@ -230,26 +229,12 @@ def train(
     default = "stack" if stacked else "boosting"
     learner = model if isinstance(model, Learner) else learners()[default if model is None else model]
     _check_values(recipe, learner)
-    found = joined_features(
-        message,
-        features,
-        id,
-        exclude=exclude or (),
-        categorical=categorical or (),
-        numeric=numeric or (),
-        delimiter=delimiter,
-        phase=phase,
-    )
+    columns: dict[str, Any] = {"exclude": exclude or (), "categorical": categorical or (), "numeric": numeric or ()}
+    found = joined_features(message, features, id, **columns, delimiter=delimiter, phase=phase)
     used, joined = found.table, found.joined
     warn_of_lost_records(joined.rows.size, joined.without_label, joined.without_features, stacklevel=2)
-    warn_of_suspects(
-        used,
-        index=found.index,
-        label_column=message.header.label_column,
-        rows=joined.rows,
-        numeric=numeric or (),
-        stacklevel=2,
-    )
+    about: dict[str, Any] = {"index": found.index, "label_column": message.header.label_column, "rows": joined.rows}
+    warn_of_suspects(used, **about, numeric=columns["numeric"], stacklevel=2)
     native = "squared" if recipe.conditional else recipe.loss.name
     request = LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
     estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
@@ -449,11 +434,5 @@ def _explained(model: SumsModel, sums: PrivateSums, table: pa.Table) -> dict[str
     squares = np.square(middles - model.mean) / sums.size
     variance, error = float(squares @ counts.sums), float(np.sqrt(counts.sums_variance * np.square(squares).sum()))
     explained = float((model.predict(table) / model.range.factor).var())
-    return {
-        name: min(1.0, explained / max(amount, explained, 1e-300))
-        for name, amount in (
-            ("value", variance),
-            ("lower", variance + 1.96 * error),
-            ("upper", variance - 1.96 * error),
-        )
-    }
+    amounts = {"value": variance, "lower": variance + 1.96 * error, "upper": variance - 1.96 * error}
+    return {name: min(1.0, explained / max(amount, explained, 1e-300)) for name, amount in amounts.items()}

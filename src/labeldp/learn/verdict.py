@@ -70,13 +70,8 @@ def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
     value, low, high = (f"{100 * explained[name]:.0f} %" for name in ("value", "lower", "upper"))
     spans = explained["upper"] - explained["lower"] > WIDEST
     share = f"between {low} and {high}" if spans else f"about {value} ({low} to {high})"
-    return [
-        ("verdict", f"the model explains {share} of the labels' variation"),
-        (
-            "",
-            "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)",
-        ),
-    ]
+    basis = "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)"
+    return [("verdict", f"the model explains {share} of the labels' variation"), ("", basis)]
 
 
 def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
@@ -123,62 +118,45 @@ def _score_lines(facts: dict[str, Any]) -> list[Line]:
     """Return what a score would cost and tell, with the command of the labels party."""
     asked, (low, high) = facts["score"], facts["bounds"]
     names = " ".join(f"--{name} {shlex.quote(asked[name])}" for name in ("label", "id", "person") if name in asked)
-    return [
-        (
-            "score",
-            (
-                f"the labels party can tell: for ε = {asked['epsilon']:g} more, a score of the predictions gives their mean squared error within "
-                f"about ±{plain(asked['within'], 2)}. It runs"
-            ),
-        ),
-        (
-            "",
-            (
-                f"labeldp score LABELS {names} --predictions predictions.parquet --epsilon {asked['epsilon']:g} --lower {low:.15g} --upper {high:.15g} "
-                "--out score"
-            ),
-        ),
-    ]
+    told = (
+        f"the labels party can tell: for ε = {asked['epsilon']:g} more, a score of the predictions gives their mean squared error within "
+        f"about ±{plain(asked['within'], 2)}. It runs"
+    )
+    command = (
+        f"labeldp score LABELS {names} --predictions predictions.parquet --epsilon {asked['epsilon']:g} --lower {low:.15g} --upper {high:.15g} "
+        "--out score"
+    )
+    return [("score", told), ("", command)]
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
     better = LossEstimate(**lost).better
-    judged = "these labels do not show whether it is better than"
-    if better is not None:
-        judged = "it is better than" if better else "it is worse than"
     model, constant, chance = (plain(lost[key], 4) for key in ("model", "constant", "chance"))
-    return [
-        (
-            "verdict",
-            f"the model's {name} loss is about {model}, that of the best single answer about {constant}: {judged} that",
-        ),
-        (
-            "",
-            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
-        ),
-    ]
+    compared = f"the model's {name} loss is about {model}, that of the best single answer about {constant}"
+    basis = (
+        f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)"
+    )
+    return [("verdict", f"{compared}: {_judged(better)} that"), ("", basis)]
 
 
 def _verdict_of_classes(estimates: dict[str, dict[str, Any]]) -> list[Line]:
     """Return what private labels show about the probabilities of classes."""
     loss, gain = estimates["log_loss"], estimates["gain"]
-    judged = "these labels do not show whether it is better than"
-    if gain["lower"] > 0 or gain["upper"] < 0:
-        judged = "it is better than" if gain["lower"] > 0 else "it is worse than"
+    better = True if gain["lower"] > 0 else False if gain["upper"] < 0 else None
     others = {name: one for name, one in estimates.items() if name not in ("log_loss", "gain")}
     titles = {"brier": "the Brier score", "auc": "AUC"}
     known = (f"{titles.get(name, name.replace('auc', 'AUC'))} {_or_unknown(one, 1.0)}" for name, one in others.items())
-    return [
-        (
-            "verdict",
-            (
-                f"the model's log loss is {_interval(loss)}, that of always answering the mean probabilities {plain(gain['value'], 3)} "
-                f"({plain(gain['lower'], 3)} to {plain(gain['upper'], 3)}) more: {judged} that"
-            ),
-        ),
-        ("", ", ".join(known)),
-        ("", "(95 % intervals, from the private labels alone)"),
-    ]
+    value, lower, upper = (plain(gain[key], 3) for key in ("value", "lower", "upper"))
+    compared = f"the model's log loss is {_interval(loss)}, that of always answering the mean probabilities {value} ({lower} to {upper}) more"
+    basis = "(95 % intervals, from the private labels alone)"
+    return [("verdict", f"{compared}: {_judged(better)} that"), ("", ", ".join(known)), ("", basis)]
+
+
+def _judged(better: bool | None) -> str:
+    """Return whether the model is better than something, in words."""
+    if better is None:
+        return "these labels do not show whether it is better than"
+    return "it is better than" if better else "it is worse than"
 
 
 def _explained(share: dict[str, float | None]) -> str:

@@ -91,11 +91,20 @@ class NormalScores:
         mean = 1 - np.diff(np.r_[0.0, self.borders, 0.0] * density) / chance
         return np.asarray(np.clip(mean, np.square(self.scores), LARGEST_SCORE**2))
 
+    @property
+    def mean(self) -> float:
+        """The mean label."""
+        return float(np.diff(np.r_[0.0, normal_chances(self.borders), 1.0]) @ self.labels)
+
     def _density_and_chance(self) -> tuple[Floats, Floats]:
         """Return the normal density at the ends of each label's interval, and the probability of the interval."""
         density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
         chance = np.diff(np.r_[0.0, normal_chances(self.borders), 1.0])
         return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
+
+    def at(self, labels: Floats) -> Floats:
+        """Return the score of any labels, linear between those that this has."""
+        return np.asarray(np.interp(labels, self.labels, self.scores))
 
     def labels_at(self, scores: Floats) -> Floats:
         """Return the labels at given values of Z.

@@ -23,7 +23,7 @@ from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import criteo_like, published_criteo
-from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.tasks import get_method
 from labeldp.paper.html_page import Report
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger

@@ -16,8 +16,18 @@ from labeldp.plots.axes import (
     svg,
     tidy,
 )
-from labeldp.plots.effects import effects
-from labeldp.plots.pictures import CURVES, bins, curves, error_parts, hollow, intervals, joint, marker, mean_values
+from labeldp.plots.pictures import (
+    CURVES,
+    bins,
+    curves,
+    effects,
+    error_parts,
+    hollow,
+    intervals,
+    joint,
+    marker,
+    mean_values,
+)
 from labeldp.plots.words import in_words
 
 __all__ = [

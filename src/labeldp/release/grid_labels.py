@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import copy
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,19 @@ from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described, is_whole
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.release.account import Account, ChargeRequest
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, Answer, Weighting, part_sizes, parts_of, sensitivity_of
+from labeldp.release.noisy_sums import (
+    LARGEST_SUM,
+    MOST_SUMS,
+    SCORES,
+    Answer,
+    Weighting,
+    part_sizes,
+    parts_of,
+    sensitivity_of,
+)
 from labeldp.release.randomizer import numbered_persons
 from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
@@ -64,7 +75,8 @@ class HeldLabels:
         require_room(self.total, self.domain)
         self.lower, self.upper = 0, self.domain.count - 1
         self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
-        self.residuals = False
+        self.residuals = self.scored = False
+        self.place: int | None = None
         self._labels = self.units
 
     @property
@@ -92,11 +104,30 @@ class HeldLabels:
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
 
+    def of_class(self, place: int) -> Self:
+        """Return these labels as 1 for the class at this index, and as 0 for all others."""
+        classes = self.domain.classes or ()
+        if len(classes) < 3:
+            raise InvalidInput("labels are of one class or another only if they are of three classes or more")
+        if not is_whole(place, 0, len(classes) - 1):
+            raise InvalidInput(f"a class is given by its index, from 0 to {len(classes) - 1}, got {described(place)}")
+        if self.place is None and (self.residuals or (self.lower, self.upper) != (0, len(classes) - 1)):
+            raise InvalidInput(
+                "labels are of one class or another only before they are clipped or residuals are summed"
+            )
+        # A copy, so that an interrupt cannot leave the labels of one class with the name of another.
+        made = copy(self)
+        made.place, made.lower, made.upper = int(place), 0, 1
+        made.units = (self._labels == place).astype(np.int64)
+        return made
+
     def subtract(self, expected: Integers, reach: int) -> None:
         """Replace each label by its difference from a public number of units, clipped at ±`reach`.
 
         Differences are always taken from the labels before the first call, even if this is called again.
         """
+        if self.place is not None:
+            raise InvalidInput("residuals are of labels, and whether labels are of one class is summed now")
         if not is_whole(reach, 1, (self.upper - self.lower) / 2):
             raise InvalidInput(
                 f"residuals are clipped to a narrower range than the labels, of 2 to {self.upper - self.lower:,} units: "
@@ -112,6 +143,19 @@ class HeldLabels:
         self.residuals = True
         self.units = np.clip(self._labels - expected, -int(reach), int(reach))
         self.lower, self.upper = -int(reach), int(reach)
+
+    def as_scores(self, scores: NormalScores) -> Self:
+        """Return a copy that has the score of each label in its place, rounded to the grid of `SCORES`."""
+        if self.residuals or self.scored or self.place is not None:
+            raise InvalidInput("labels become scores once, and before numbers are subtracted from them")
+        if not (np.isfinite(scores.labels).all() and np.isfinite(scores.scores).all()):
+            raise InvalidInput("normal scores must be finite numbers")
+        found = copy(self)
+        values = scores.at(np.asarray(self.domain.lower + self.domain.step * self.units))
+        lower, upper = (int(end) for end in SCORES.cell(np.clip(scores.scores[[0, -1]], SCORES.lower, SCORES.upper)))
+        found.domain, found.scored, found.lower, found.upper = SCORES, True, lower, upper
+        found.units = found._labels = units_of(values, SCORES, lower, upper)  # noqa: SLF001
+        return found
 
     def histogram(self, parts: int) -> Integers:
         """Return the number, or the weight, of labels in each of `parts` equal parts of the grid."""
@@ -235,7 +279,8 @@ class SumsBudget:
     """The budget of a release of sums for each record or person, and its remainder. The first draw charges all of it to the ledger.
 
     `reserved` is charged at the same time, for a release of the same labels that follows. Raises an error immediately if the ledger
-    has less left.
+    has less left. What remains for answers about single classes is half of what remains otherwise, for each class: a
+    replaced label changes the answers about two of them.
     """
 
     def __init__(
@@ -247,6 +292,7 @@ class SumsBudget:
         reserved: Fraction = Fraction(0),
     ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
+        self._of_classes: dict[int, Fraction] = {}
         self._account, self._charged = Account(self.epsilon + reserved, ledger, dataset, unit=unit), False
         self._account.require()
 
@@ -256,14 +302,28 @@ class SumsBudget:
             self._account.charge(sums_request(domain, records))
         self._charged = True
 
-    def share(self, epsilon: Epsilon) -> Fraction:
+    def left(self, place: int | None = None) -> Fraction:
+        """Return the budget that is left for answers about all labels, or about one class."""
+        if place is None:
+            return self.remaining - 2 * max(self._of_classes.values(), default=Fraction(0))
+        return self.remaining / 2 - self._of_classes.get(place, Fraction(0))
+
+    def spend(self, cost: Fraction, place: int | None = None) -> None:
+        """Subtract the cost of an answer that is about to be drawn."""
+        if place is None:
+            self.remaining -= cost
+        else:
+            self._of_classes[place] = self._of_classes.get(place, Fraction(0)) + cost
+
+    def share(self, epsilon: Epsilon, place: int | None = None) -> Fraction:
         """Return the ε of one answer. The remainder, a fraction of many digits, is also valid."""
-        if isinstance(epsilon, Fraction) and 0 < epsilon <= self.remaining:
+        left = self.left(place)
+        if isinstance(epsilon, Fraction) and 0 < epsilon <= left:
             return epsilon
         asked = exact_epsilon(epsilon)
-        if asked > self.remaining:
+        if asked > left:
             raise InvalidInput(
-                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(self.remaining):.6g} of "
+                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(left):.6g} of "
                 f"{float(self.epsilon):.6g} remains. Nothing was drawn. Ask for less, or for all that remains (queries.remaining)"
             )
         return asked
@@ -298,7 +358,8 @@ def draw_answer(
         The budget of the answer.
     """
     domain, clip, grain = held.domain, (held.lower, held.upper), 1
-    asked = budget.share(epsilon)
+    place = held.place if isinstance(held, HeldLabels) else None
+    asked = budget.share(epsilon, place)
     if kind == "signs":
         width = held.upper - held.lower
         while width and grain * held.weight * width < _SCALE_PER_SIGN * sizes[0] * asked:
@@ -312,12 +373,12 @@ def draw_answer(
     sums = sums * grain
     budget.charge(domain, held.records)
     if scale:
-        budget.remaining -= sensitivity / Fraction(scale)
+        budget.spend(sensitivity / Fraction(scale), place)
         noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
         # Noise is clipped at 2^62 and sums are below 2^61, so clipping here is post-processing of the exact noisy sum.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
-    residuals = isinstance(held, HeldLabels) and held.residuals
-    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, residuals)
+    what = (held.residuals, place, held.scored) if isinstance(held, HeldLabels) else (False, place, False)
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, *what)
 
 
 def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:

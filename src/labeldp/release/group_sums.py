@@ -179,7 +179,7 @@ class Changes:
     ) -> NDArray[np.int64]:
         """Return the integers of each part, with those for the public label where they, by rounding, leave what the limits allow.
 
-        Whatever floats did before, two labels of a part give combinations that differ by at most limit·weight/`UNITS`.
+        For any rounding of floats, two labels of a part give combinations that differ by at most limit·weight/`UNITS`.
         """
         size = self.body.coefficients.shape[1]
         outside = np.zeros(weights.size, bool)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.formatting import plain
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.priors import unimodal_masses
-from labeldp.release.noisy_sums import Answer
+from labeldp.release.noisy_sums import SCORES, Answer
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sum_queries import SumQueries
 
@@ -24,6 +25,8 @@ Integers = NDArray[np.int64]
 
 HISTOGRAM = Fraction(6, 100)
 """The maximum cost of a histogram, as a share of ε."""
+HISTOGRAM_OF_SCORES = Fraction(10, 100)
+"""The same, where labels become scores: the model answers with labels of the histogram."""
 ENOUGH = 1000
 """The maximum cost of a histogram, times the number of records: its noise then has a scale of 1/500 of them."""
 PARTS = 64
@@ -174,6 +177,49 @@ def first_look(queries: SumQueries) -> LabelRange:
     return found
 
 
+def score_look(queries: SumQueries) -> tuple[LabelRange, NormalScores]:
+    """Draw a histogram of the labels, and replace each label by its normal score under it. Return the range of the scores, and the scores.
+
+    Scores are never clipped as labels are: even rare labels have scores near those of others.
+    """
+    budget = histogram_share(queries.remaining, queries.size, HISTOGRAM_OF_SCORES)
+    counts = queries.histogram(histogram_parts(queries.domain, queries.size, budget), budget)
+    parts = counts.values.size
+    known = _is_informative(counts, queries.size)
+    masses = _masses(counts, queries.size, parts) if known else np.full(parts, 1 / parts)
+    found = NormalScores.of(part_places(counts)[2], masses)
+    queries.score(found)
+    values = np.clip(found.scores, SCORES.lower, SCORES.upper)
+    mean = float(masses @ values)
+    variance = max(float(masses @ np.square(values - mean)), LEAST_VARIANCE)
+    return LabelRange(queries.clipped, float(values[0]), mean, variance, 1.0, 0.0), found
+
+
+def class_looks(queries: SumQueries) -> tuple[LabelRange, ...]:
+    """Draw the counts of three or more classes. Return the range of each label that tells whether a label is of a class."""
+    counts = queries.histogram(queries.domain.count, histogram_share(queries.remaining, queries.size))
+    error = np.sqrt(counts.sums_variance) / queries.size
+    rates = likely_rates(counts.sums / queries.size, np.full(counts.values.size, error), 0.5 / queries.size)
+    return tuple(
+        LabelRange((0, 1), 0.0, rate, max(rate * (1 - rate), LEAST_VARIANCE), 1.0, 0.0) for rate in rates.tolist()
+    )
+
+
+def likely_rates(means: Floats, errors: Floats, least: float) -> Floats:
+    """Return the likely rates of classes, given noisy estimates and their standard errors. They add up to one.
+
+    A noisy estimate may be negative, or near zero by chance. So each rate is the mean of the normal distribution around its estimate
+    between 0 and 1, which is the estimate itself where it is precise.
+    """
+    from scipy.stats import truncnorm  # slow to import, and only classes need it
+
+    known = errors < 1e-3 * means
+    scale = np.where(known, 1.0, errors)
+    inside = truncnorm.mean(-means / scale, (1 - means) / scale, loc=means, scale=scale)
+    found = np.clip(np.where(known, means, inside), least, 1)
+    return np.asarray(found / found.sum())
+
+
 def clip_text(sums: PrivateSums) -> str:
     """Return a note on the clip of sums that begin with a histogram, or nothing if it is as wide as the bounds. Costs nothing."""
     counts, *others = sums.answers
@@ -189,6 +235,6 @@ def clip_text(sums: PrivateSums) -> str:
     )
 
 
-def histogram_share(epsilon: Fraction, records: int) -> Fraction:
-    """Return the part of ε for a histogram of the labels."""
-    return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))
+def histogram_share(epsilon: Fraction, records: int, most: Fraction = HISTOGRAM) -> Fraction:
+    """Return the part of ε for a histogram of the labels, at most the share `most`."""
+    return min(epsilon * most, Fraction(ENOUGH, records))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,6 +27,8 @@ MOST_SUMS = 10_000_000
 
 MOST_WEIGHT = 2**18
 """The largest weight of a person, and the maximum number of rows of one."""
+SCORES = Domain(-2.5, 2.5, 257)
+"""The bounds and the grid of normal scores. A hundredth of normally distributed scores lie outside, and are moved to a bound."""
 LEAST_PER_ROW = 64
 """The minimum weight of a row, if the largest weight allows it. Then rounding loses at most 1/64 of a person's weight."""
 
@@ -78,6 +81,7 @@ class NoisyNumbers(ABC):
     kind: str
     values: NDArray[np.int64]
     scale: float
+    place: int | None = None
     stated = ("sensitivity", "epsilon_exact")
 
     @property
@@ -87,7 +91,10 @@ class NoisyNumbers(ABC):
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the numbers cost: the sensitivity divided by the scale."""
+        """What the numbers cost: the sensitivity divided by the scale.
+
+        Answers about several classes cost less together than their sum, see `total_cost`.
+        """
         return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
 
     @property
@@ -136,6 +143,10 @@ class Answer(NoisyNumbers, ReprMixin):
     residuals : bool
         Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then
         a range of such differences. Never for histograms.
+    place : int or None
+        The index of the class, if each label counts as 1 if it is of that class and as 0 otherwise. `clip` is then within (0, 1).
+    scored : bool
+        Whether labels were replaced by normal scores first (`SumQueries.score`). `domain` is then `SCORES`. Never for histograms.
 
     Examples
     --------
@@ -155,6 +166,8 @@ class Answer(NoisyNumbers, ReprMixin):
     grain: int = 1
     weight: int = 1
     residuals: bool = False
+    place: int | None = None
+    scored: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -169,6 +182,12 @@ class Answer(NoisyNumbers, ReprMixin):
             raise InvalidInput("the sizes of an answer do not fit its kind")
         if counted and self.residuals:
             raise InvalidInput("a histogram counts labels, not residuals")
+        if self.place is not None and (
+            counted or self.residuals or self.clip[1] > 1 or not 0 <= self.place < len(self.domain.classes or ())
+        ):
+            raise InvalidInput("the class of an answer does not fit its other fields")
+        if self.scored and (counted or self.domain != SCORES):
+            raise InvalidInput("normal scores of labels are summed on their own grid, and a histogram counts labels")
         for name in ("values", "counts"):
             numbers = getattr(self, name)
             if numbers.shape != (sum(self.sizes),) or numbers.dtype != np.int64:
@@ -193,7 +212,7 @@ class Answer(NoisyNumbers, ReprMixin):
 
     @property
     def sums(self) -> Floats:
-        """The numbers in the label's own unit: noisy sums of clipped labels or residuals over each cell or against each column of signs.
+        """The numbers in the unit of the labels or scores: noisy sums of clipped ones, or of residuals, by cell or column of signs.
 
         For a histogram they are noisy counts.
         """
@@ -258,6 +277,19 @@ def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], dom
     if kind == "signs":
         return (upper - lower) * steps
     raise InvalidInput(f"the sensitivity of an answer of the kind {described(kind)} is unknown")
+
+
+def total_cost(costs: Iterable[tuple[int | None, Fraction]]) -> Fraction:
+    """Return the cost of answers together, given the class that each is about (None for all labels) and its cost.
+
+    A replaced label leaves one class and joins another, so the answers about the two most expensive classes count, and all that are
+    about no single class.
+    """
+    about: dict[int | None, Fraction] = {}
+    for place, cost in costs:
+        about[place] = about.get(place, Fraction(0)) + cost
+    common = about.pop(None, Fraction(0))
+    return common + sum(sorted(about.values())[-2:], Fraction(0))
 
 
 def laplace_variance(scale: float) -> float:

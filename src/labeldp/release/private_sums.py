@@ -1,4 +1,4 @@
-"""`PrivateSums`: noisy sums of labels as they are released, with their proof, their card and their JSON."""
+"""`PrivateSums`: released noisy sums of labels, with their proof, their card and their JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from labeldp.release.grid_labels import (
     draw_answer,
 )
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import LARGEST_SUM, Answer, NoisyNumbers, Weighting, parts_of
+from labeldp.release.noisy_sums import LARGEST_SUM, SCORES, Answer, NoisyNumbers, Weighting, parts_of, total_cost
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
 MOST_ANSWERS = 2000
@@ -55,9 +55,11 @@ class ProofLine:
     sensitivity : int
         The most by which one label changes its exact numbers.
     scale : float
-        The scale of its noise; 0.0 if it has none.
+        The scale of its noise; 0.0 without noise.
     epsilon : Fraction
         `sensitivity` over the exact value of `scale`.
+    place : int or None
+        The index of the class that it is about, if it is about one.
     """
 
     kind: str
@@ -65,9 +67,10 @@ class ProofLine:
     sensitivity: int
     scale: float
     epsilon: Fraction
+    place: int | None = None
 
     def __str__(self) -> str:
-        words = _WORDS[self.kind]
+        words = _WORDS[self.kind] if self.place is None else f"{_WORDS[self.kind]}, class {self.place + 1}"
         return (
             f"{words} ({count_of(self.numbers, 'number')}): sensitivity {self.sensitivity} / scale {self.scale!r} = epsilon "
             f"{shown_amount(self.epsilon)}"
@@ -114,13 +117,13 @@ class SumsProof:
         """
         return cls(
             claimed,
-            tuple(ProofLine(a.kind, a.values.size, a.sensitivity, a.scale, a.epsilon_exact) for a in answers),
+            tuple(ProofLine(a.kind, a.values.size, a.sensitivity, a.scale, a.epsilon_exact, a.place) for a in answers),
         )
 
     @property
     def total(self) -> Fraction:
-        """What all answers cost together."""
-        return sum((line.epsilon for line in self.lines), Fraction(0))
+        """What all answers cost together: of those about single classes, the ones about the two most expensive classes count."""
+        return total_cost((line.place, line.epsilon) for line in self.lines)
 
     @property
     def holds(self) -> bool:
@@ -149,6 +152,8 @@ class SumsProof:
     def __str__(self) -> str:
         verdict = "proven" if self.holds else "NOT private"
         first = f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, the answers cost {shown_amount(self.total)}"
+        if any(line.place is not None for line in self.lines):
+            first += ", since a replaced label changes those about two classes"
         return "\n  ".join([first, *map(str, self.lines)])
 
 
@@ -167,7 +172,7 @@ class PrivateSums(Stored, ReprMixin):
     records : int
         How many labels there are, which is public.
     answers : tuple of Answer
-        The noisy numbers, in the order in which they were asked for.
+        The noisy numbers, in the order of the questions.
     epsilon_exact : Fraction
         What all answers may cost together, and what a ledger was charged.
     weighting : Weighting or None
@@ -434,7 +439,7 @@ class PrivateSums(Stored, ReprMixin):
 
 def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
     """Raise `InvalidInput` for an answer that cannot be about `records` labels on this grid."""
-    if answer.domain != domain or answer.domain.whole != domain.whole:
+    if not answer.scored and (answer.domain != domain or answer.domain.whole != domain.whole):
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]
     if answer.kind == "cells" and any(
@@ -482,7 +487,7 @@ def _cells_in(codes: Any) -> Any:
 
 
 def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
-    """The ends of a clip in label values as grid units; without a clip, those of the grid."""
+    """The ends of a clip in label values as grid units; without a clip, the ends of the grid."""
     if clip is None:
         return 0, domain.count - 1
     try:
@@ -521,6 +526,8 @@ def sums_card(sums: PrivateSums, columns: str = "") -> Card:
     domain, answers, proof = sums.domain, sums.answers, sums.proof()
     persons = None if sums.weighting is None else sums.size
     costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
+    if any(answer.place is not None for answer in answers):
+        costs += "\n\nA replaced label leaves one class and joins another, so of the costs for single classes those of the two most expensive classes count."
     verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
     single = single_text(*cells_in(answers), persons=persons is not None)
     return Card(
@@ -573,9 +580,14 @@ def _what(answer: Answer, domain: Domain) -> str:
     what = _WHAT[answer.kind].format(f"{answer.values.size:,}")
     if len(answer.sizes) > 1:
         what += f" in {len(answer.sizes)} partitions"
+    if answer.place is not None and domain.classes is not None:
+        return f"{what}, where a label is 1 if it is {domain.classes[answer.place]!r} and 0 otherwise"
+    if answer.scored:
+        what, domain = what.replace("sums of labels", "sums of the labels' normal scores"), SCORES
     if answer.kind == "histogram" or answer.clip == (0, domain.count - 1):
         return what
     start = 0.0 if answer.residuals else domain.lower
     low, high = (start + end * domain.step for end in answer.clip)
-    less = ", each label less what earlier sums predict" if answer.residuals else ""
+    each = "score" if answer.scored else "label"
+    less = f", each {each} less what earlier sums predict" if answer.residuals else ""
     return f"{what}{less}, clipped to {low:.6g} … {high:.6g}"

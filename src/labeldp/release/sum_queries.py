@@ -16,6 +16,7 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.passes import Integers
 from labeldp.errors import InvalidInput, LabelDPError, described, is_whole
 from labeldp.formatting import ReprMixin
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.release.grid_labels import (
     ExactPass,
     HeldLabels,
@@ -100,13 +101,14 @@ class SumQueries(ReprMixin):
         self.reserved = reserved
         self._budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person", reserved)
         self._held = HeldLabels(labels, domain, out_of_range, persons)
+        self._bounds = self._held.domain
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()
 
     @property
     def domain(self) -> Domain:
-        """The bounds and the grid whose steps are the units."""
-        return self._held.domain
+        """The bounds and the grid whose steps are the units: 0 and 1 while `indicate` is in effect, those of normal scores after `score`."""
+        return self._held.domain if self._held.place is None else Domain.integers(0, 1)
 
     @property
     def records(self) -> int:
@@ -135,8 +137,8 @@ class SumQueries(ReprMixin):
 
     @property
     def remaining(self) -> Fraction:
-        """The budget that is left for later answers."""
-        return self._budget.remaining
+        """The budget that is left for later answers, of what is summed now."""
+        return self._budget.left(self._held.place)
 
     @property
     def clipped(self) -> tuple[int, int]:
@@ -151,7 +153,7 @@ class SumQueries(ReprMixin):
     @property
     def released(self) -> PrivateSums:
         """All answers so far, with their total budget ε. It contains no labels."""
-        return PrivateSums(self.domain, self.records, self.answers, self.epsilon_exact, self._held.weighting)
+        return PrivateSums(self._bounds, self.records, self.answers, self.epsilon_exact, self._held.weighting)
 
     def charge(self) -> None:
         """Charge the whole ε to the ledger, once and permanently. The first question does this if it was not called before.
@@ -162,7 +164,7 @@ class SumQueries(ReprMixin):
             If the ledger has less left. Nothing was drawn then.
         """
         with self._alone():
-            self._budget.charge(self.domain, self.records)
+            self._budget.charge(self._bounds, self.records)
 
     def clip(self, lower: int, upper: int) -> None:
         """Clip all labels to a range from now on, so that later sums need less noise.
@@ -183,6 +185,28 @@ class SumQueries(ReprMixin):
         """
         with self._alone():
             self._held.clip(lower, upper)
+
+    def score(self, scores: NormalScores) -> None:
+        """Sum normal scores of the labels from now on, in place of the labels.
+
+        Parameters
+        ----------
+        scores : NormalScores
+            The score of each label, such as from an earlier histogram.
+
+        Raises
+        ------
+        InvalidInput
+            If scores or residuals are summed already.
+
+        Privacy
+        -------
+        Costs nothing. A score is a public function of one label, so neighbours stay neighbours, and replacing one label changes its
+        score by at most the distance between the first and the last score. `scores` must come from public numbers or earlier
+        answers, never from the labels.
+        """
+        with self._alone():
+            self._held = self._held.as_scores(scores)  # one assignment: an interrupt leaves either labels or scores
 
     def subtract(self, expected: Any, reach: int) -> None:
         """Sum residuals from now on: each label minus a public number, clipped at ±`reach`. Later sums need less noise.
@@ -208,6 +232,29 @@ class SumQueries(ReprMixin):
         """
         with self._alone():
             self._held.subtract(np.asarray(expected), reach)
+
+    def indicate(self, place: int) -> None:
+        """Sum whether labels are of one of three or more classes from now on: 1 for a label of that class, and 0 for any other.
+
+        Calling it again turns to another class. Each class has half of the budget that is left when it is called first.
+
+        Parameters
+        ----------
+        place : int
+            The index of the class.
+
+        Raises
+        ------
+        InvalidInput
+            If labels are not of three or more classes, or were clipped, or there is no such class.
+
+        Privacy
+        -------
+        Costs nothing. Replacing one label changes the sums of two classes: that of each by at most what a label of 0 or 1
+        changes. So all answers about single classes together cost what those about the two most expensive classes cost.
+        """
+        with self._alone():
+            self._held = self._held.of_class(place)
 
     def histogram(self, parts: int, epsilon: Epsilon) -> Answer:
         """Count the labels in each of several equal parts of the grid, with Laplace noise of scale 2/ε.
@@ -238,10 +285,14 @@ class SumQueries(ReprMixin):
                 f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
             )
         with self._alone():
-            if self._held.residuals:
-                raise InvalidInput(
-                    "a histogram counts labels, and residuals are summed now: ask for it before subtract"
-                )
+            held = self._held
+            if held.residuals or held.scored or held.place is not None:
+                now = "residuals are summed now: ask for it before subtract"
+                if held.place is not None:
+                    now = "whether they are of one class is summed now: ask for it before indicate"
+                elif held.scored:
+                    now = "scores are summed now: ask for it before score"
+                raise InvalidInput(f"a histogram counts labels, and {now}")
             return self._keep("histogram", (int(parts),), histogram_counts(self._held, int(parts)), epsilon)
 
     def over_cells(self, codes: Any, cells: Any, epsilon: Epsilon) -> Answer:

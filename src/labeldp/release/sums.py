@@ -340,7 +340,7 @@ class SumsRelease(SummedRelease[SumsReady]):
 
 
 def require_labels(without: int, records: int, path: Path, *, matching: bool) -> None:
-    """Raise `InvalidInput` if no record of the other party's file has a label, or some have none and that is not expected."""
+    """Raise `InvalidInput` if no record of the other party's file has a label, or if some unexpectedly lack one."""
     if not records:
         raise InvalidInput(f"no id of {path} has a label: is the id column right?")
     if without and not matching:

@@ -100,15 +100,13 @@ def open_stream(file: Path) -> pa.NativeFile:
 
 
 def read_csv(
-    file: Path, delimiter: str | None, wanted: list[str], *, number: str | None, decimal: str = "."
+    file: Path, sign: str, wanted: list[str], *, several: bool, number: str | None, decimal: str = "."
 ) -> Iterator[pa.RecordBatch]:
     """Read these columns: `number` as float64, or as booleans if all its values are booleans, and the others as text.
 
-    No type is guessed, and no other column is decoded. Without `delimiter`, it is found from the header line. Errors
+    No type is guessed, and no other column is decoded. `sign` is the delimiter, and `several` whether the file has more than one column. Errors
     name rows and columns, never a value. The columns must exist.
     """
-    sign = delimiter_of(file) if delimiter is None else delimiter
-    several = len(header(file, sign)) > 1  # in a file of one column an empty line is a record without its label
     said, begun = "", False
     for kind in (pa.float64(), pa.bool_()):
         said_before = said
@@ -118,7 +116,7 @@ def read_csv(
                     stream,
                     sign,
                     block_bytes=LABEL_BLOCK_BYTES,
-                    ignore_empty_lines=several,
+                    ignore_empty_lines=several,  # in a file of one column an empty line is a record without its label
                     include_columns=wanted,
                     column_types={name: kind if name == number else pa.large_string() for name in wanted},
                     decimal_point=decimal,

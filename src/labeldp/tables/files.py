@@ -77,7 +77,7 @@ def read_columns(
         names = csv_text.header(file, sign)
         csv_text.refuse_missing_header(file, wanted, names)
         require_columns(wanted, names, file)
-        return csv_text.read_csv(file, sign, wanted, number=number, decimal=decimal)
+        return csv_text.read_csv(file, sign, wanted, several=len(names) > 1, number=number, decimal=decimal)
     return found.typed.read(file, wanted, None)
 
 
@@ -255,7 +255,7 @@ class TableFormat:
     advised : str
         The suffixes that errors suggest.
     typed : Typed or None
-        How to read it. None is for text with a header line and delimiters (`csv_text`), whose values have no types.
+        How to read it. None is for text with a header line and delimiters (`csv_text`), whose values are untyped.
     first_bytes : bytes or None
         The first bytes that identify a file with an unknown suffix.
     """

@@ -11,8 +11,7 @@ from spark_scenes import DOMAIN, KEY, records
 
 from labeldp import Domain
 from labeldp.engines.batches import equal_digests
-from labeldp.engines.spark import worker
-from labeldp.engines.spark.worker import CheckTask, RecordReader, decrypted_row
+from labeldp.engines.spark.worker import CheckTask, RecordReader
 from labeldp.priors import histogram
 from labeldp.sampling.multiset import MultisetHash
 
@@ -23,7 +22,7 @@ def checked(table, rows=7, domain=DOMAIN, *, grid=None, repeats=None, kind=None)
     task = CheckTask(RecordReader(kind, None), domain, MultisetHash.subkeys(KEY), grid, repeats)
     (result,) = task(iter(table.to_batches(rows)))
     (row,) = result.to_pylist()
-    return decrypted_row(row["result"], task.result_key, worker.CHECK_SCHEMA)
+    return task.opened(row["result"])
 
 
 @pytest.mark.parametrize("ids", ["int", "str"])
@@ -56,12 +55,13 @@ def test_a_row_has_the_same_size_whatever_the_labels_are():
         {name: len(value) for name, value in checked(one, grid=DOMAIN, repeats=KEY).items() if isinstance(value, bytes)}
         for one in (table, extreme)
     ]
-    assert sizes[0] == sizes[1] == {"cells": 88, "low": 480, "high": 240}
+    assert sizes[0] == sizes[1] == {"limbs": 16, "cells": 88, "low": 480, "high": 240}
 
 
 def test_an_empty_partition_counts_nothing():
     row = checked(records()[:0], grid=DOMAIN, repeats=KEY, kind="int")
-    assert not any(row[name] for name in (*worker.CHECK_COUNTS, "limb_0", "limb_1", "low", "high"))
+    assert not any(row[name] for name in (*CheckTask.COUNTS, "low", "high"))
+    assert np.frombuffer(row["limbs"], np.uint64).tolist() == [0, 0]
     assert np.frombuffer(row["cells"], np.int64).tolist() == [0] * 11
 
 

@@ -263,7 +263,7 @@ def test_tasks_do_not_show_their_secrets():
         search.secret(name, value)
     reader, domain = RecordReader("int", None), Domain.of(BOUNDS)
     randomness = BoundRandomness(mechanism.digest_bytes, own["subkeys"])
-    check = CheckTask(reader, domain, own["fingerprint"], None, own["repeats"], own["result_key"])
+    check = CheckTask(reader, domain, own["fingerprint"], None, own["repeats"], result_key=own["result_key"])
     draw = Draw(reader, mechanism, domain, randomness, own["fingerprint"])
     task = DrawTask(reader, mechanism, domain, randomness, own["fingerprint"], pa.schema([]))
     assert [search.names_in(repr(one).encode()) for one in (check, draw, task)] == [set()] * 3

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import labeldp.spark
 from labeldp import Domain, InvalidInput, LabelDPError, LabelSource, Ledger, PrivacyRefused, score
-from labeldp.engines.spark import spark_labels
+from labeldp.engines.spark import spark_sums
 from labeldp.evaluate import Score
 from labeldp.release import group_sums
 
@@ -119,17 +119,17 @@ def test_persons_are_refused(spark):
     from dataclasses import replace
 
     with pytest.raises(InvalidInput, match="does not score persons yet"):
-        spark_labels.SparkLabels(replace(source, frame=source.frame.withColumn("who", F.lit(1)), person_column="who"))
+        spark_sums.SparkLabels(replace(source, frame=source.frame.withColumn("who", F.lit(1)), person_column="who"))
 
 
 def test_a_frame_with_other_records_in_the_next_pass_releases_nothing(spark, sent, monkeypatch):
-    run = spark_labels.SparkLabels._run
+    run = spark_sums.SparkLabels._run
 
     def repeated(self, public, task):
         totals, rows, sums = run(self, public, task)
         return totals, np.append(rows, rows[-1:]) if task.exact is not None else rows, sums
 
-    monkeypatch.setattr(spark_labels.SparkLabels, "_run", repeated)
+    monkeypatch.setattr(spark_sums.SparkLabels, "_run", repeated)
     with pytest.raises(LabelDPError, match="other records when it was read again"):
         scored(spark.createDataFrame(TABLE), sent)
     assert not (sent.parent / "spark").exists()
@@ -139,7 +139,7 @@ def test_a_cluster_that_does_not_encrypt_is_refused(spark, sent, monkeypatch):
     def refuse(session, *, allow_unencrypted, secret):
         raise PrivacyRefused(secret)
 
-    monkeypatch.setattr(spark_labels, "check_encryption", refuse)
+    monkeypatch.setattr(spark_sums, "check_encryption", refuse)
     with pytest.raises(PrivacyRefused, match="opens exact sums"):
         scored(spark.createDataFrame(TABLE), sent)
 

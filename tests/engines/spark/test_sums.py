@@ -22,7 +22,6 @@ import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
 from labeldp.engines.spark import jobs, session, spark_sums, worker
 from labeldp.engines.spark.spark_sums import SparkSums, SumTask
-from labeldp.engines.spark.worker import decrypted_row
 from labeldp.release import grid_labels
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
@@ -111,9 +110,9 @@ def row_of(table, sizes, signs, grid=None, *, rows=100, clip=None):
     grid = grid or Domain(0, 400, cells=401)
     task = SumTask(grid, *(clip or (0, grid.count - 1)), sizes, signs)
     (result,) = task(iter(table.to_batches(rows)))
-    row = decrypted_row(result.to_pylist()[0]["result"], task.result_key, spark_sums.SUM_SCHEMA)
+    row = task.opened(result.to_pylist()[0]["result"])
     return {
-        name: np.frombuffer(value, np.int64).tolist() if name in spark_sums.SUM_TABLES else value
+        name: np.frombuffer(value, np.int64).tolist() if name in SumTask.ARRAYS else value
         for name, value in row.items()
     }
 
@@ -122,8 +121,8 @@ def test_a_partition_gives_the_same_however_it_is_cut():
     first = row_of(TABLE, (5, 24), 2, rows=ROWS)
     assert all(row_of(TABLE, (5, 24), 2, rows=rows) == first for rows in (1, 7, 899))
     nothing = row_of(TABLE[:0], (5, 24), 2)
-    assert not any(nothing[name] for name in spark_sums.SUM_COUNTS)
-    assert not any(number for name in spark_sums.SUM_TABLES for number in nothing[name])
+    assert not any(nothing[name] for name in SumTask.COUNTS)
+    assert not any(number for name in SumTask.ARRAYS for number in nothing[name])
 
 
 def test_sums_beyond_the_floats_are_exact():

@@ -16,9 +16,9 @@ from labeldp import Domain, InvalidInput, LabelRandomizer, Prior, SavedModel
 from labeldp.learn import BoostingRegressor, ConditionalRegressor, StackedRegressor
 from labeldp.learn.boosting import Trees
 from labeldp.learn.smooth_ridge import SmoothRidge
+from labeldp.learn.stored.codec import TREE_NODES, check_boosting
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.learn.stored.skops_file import to_skops
-from labeldp.learn.stored.trees import TREE_NODES, check_boosting
 from labeldp.paper.network import NetworkRegressor
 
 ROWS = 300

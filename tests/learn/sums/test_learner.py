@@ -179,4 +179,18 @@ def test_intervals_cover_the_mean_at_about_their_level():
         model, _ = fitted(table, labels, 1, (0, 100))
         low, high = model.predict_interval(table, 0.9).T
         covered.append(np.mean((low <= means) & (means <= high)))
-    assert 0.8 < np.mean(covered) < 0.98
+    assert 0.8 < np.mean(covered) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interaction", [lambda a, b: 3 * a * b, lambda a, b: 2.0 * ((a > 0) & (b > 0.2))])
+def test_intervals_cover_means_that_depend_on_two_columns_together(interaction):
+    covered = []
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        a, b, c = generator.uniform(-1, 1, (3, 10_000))
+        means = 50 + 8 * (interaction(a, b) + c)
+        model, _ = fitted(pa.table({"a": a, "b": b, "c": c}), means + generator.normal(0, 8, means.size), 4, (0, 100))
+        low, high = model.predict_interval(pa.table({"a": a, "b": b, "c": c}), 0.9).T
+        covered.append(np.mean((low <= means) & (means <= high)))
+    assert np.mean(covered) > 0.88

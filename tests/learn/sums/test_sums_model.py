@@ -80,10 +80,11 @@ def test_predictions_are_sums_of_effects(model):
     np.testing.assert_allclose(model.predict(table), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_uncertainty_is_the_deviation_of_that_sum(model):
+def test_uncertainty_is_the_deviation_of_that_sum_and_what_it_cannot_express(model):
     table = asked()
     roots = [shares_of(model, row) @ model.spread for row in table.to_pylist()]
-    expected = model.range.factor * np.linalg.norm(roots, axis=1)
+    expected = model.range.factor * np.sqrt(np.square(roots).sum(axis=1) + model.misfit)
+    assert model.misfit > 0
     np.testing.assert_allclose(model.uncertainty(table), expected, rtol=1e-9)
 
 

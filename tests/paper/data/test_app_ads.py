@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from labeldp.paper.data import app_ads_like
-from labeldp.paper.data.criteo_generated import CHUNK_ROWS
+from labeldp.paper.data.criteo import CHUNK_ROWS
 
 
 @pytest.fixture(scope="module")

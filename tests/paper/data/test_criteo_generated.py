@@ -17,8 +17,7 @@ from labeldp.paper.data import (
     load_criteo,
     write_criteo_like,
 )
-from labeldp.paper.data.criteo import CRITEO_SCHEMA
-from labeldp.paper.data.criteo_generated import CHUNK_ROWS
+from labeldp.paper.data.criteo import CHUNK_ROWS, CRITEO_SCHEMA
 
 
 def test_labels_follow_the_calibrated_prior():

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from labeldp.paper.data.criteo_generated import identifiers, titles, uniform
+from labeldp.paper.data.criteo import identifiers, titles, uniform
 
 CODES = np.arange(-1, 5000)
 

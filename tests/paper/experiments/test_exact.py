@@ -11,8 +11,7 @@ import pytest
 
 from labeldp.paper.data import published_criteo
 from labeldp.paper.experiments import Reproduction, get_task
-from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.tasks import PAPER_EPSILONS
+from labeldp.paper.experiments.tasks import PAPER_EPSILONS, get_method
 
 TASK = get_task("criteo")
 METHODS_SHOWN = tuple(name for name in TASK.methods if not get_method(name).ours)

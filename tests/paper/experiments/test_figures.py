@@ -9,8 +9,8 @@ import pytest
 from labeldp.mechanisms import alternatives
 from labeldp.paper.experiments import figures as report
 from labeldp.paper.experiments import get_task
-from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.results import Measured
+from labeldp.paper.experiments.reproduction import Measured
+from labeldp.paper.experiments.tasks import NOT_PRIVATE, get_method
 
 CRITEO, APP_ADS = get_task("criteo"), get_task("app-ads")
 EXACT = {(name, e): Measured(1000 / e + place) for place, name in enumerate(CRITEO.methods) for e in (0.5, 2.0, 8.0)}

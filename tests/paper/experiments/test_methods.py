@@ -14,7 +14,7 @@ from labeldp.mechanisms import MECHANISMS, DiscreteLaplace
 from labeldp.mechanisms.registry import Entry
 from labeldp.paper.experiments import Reproduction, Scale, get_task
 from labeldp.paper.experiments import figures as report
-from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.tasks import get_method
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import math
 
 import pytest
 
-from labeldp.paper.experiments import get_task, results
-from labeldp.paper.experiments.methods import NOT_PRIVATE
-from labeldp.paper.experiments.results import Measured
+from labeldp.paper.experiments import get_task
+from labeldp.paper.experiments import reproduction as results
+from labeldp.paper.experiments.reproduction import Measured
+from labeldp.paper.experiments.tasks import NOT_PRIVATE
 from labeldp.paper.experiments.trainings import Run, TrainedRun
 
 CRITEO = get_task("criteo")

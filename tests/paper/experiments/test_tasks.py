@@ -10,8 +10,7 @@ import pytest
 from labeldp import Domain
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.experiments import Reproduction, get_task
-from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.tasks import PAPER_EPSILONS
+from labeldp.paper.experiments.tasks import PAPER_EPSILONS, get_method
 
 
 def test_every_method_of_every_experiment_exists():

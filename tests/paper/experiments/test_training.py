@@ -12,7 +12,7 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.paper.data import app_ads_like, criteo_like
 from labeldp.paper.experiments import Reproduction, Scale, get_task, trainings
 from labeldp.paper.experiments.figures import write_reproduction
-from labeldp.paper.experiments.methods import NOT_PRIVATE
+from labeldp.paper.experiments.tasks import NOT_PRIVATE
 from labeldp.paper.experiments.trainings import Run, TrainingLog, TrainingSetup
 
 pytest.importorskip("torch")

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from labeldp import Domain
 from labeldp.evaluate import measure
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.release import grid_labels
+from labeldp.release.noisy_sums import SCORES
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling.integer_noise import coordinates, geometric, radius
 
@@ -24,6 +26,7 @@ SURE = 1 - 1e-9
 TOP = 3
 RANGE = Domain.integers(0, TOP)
 COLUMNS = 2
+SCORED = NormalScores.of(np.arange(TOP + 1.0), np.array([3.0, 1, 1, 2]))
 
 
 def cell_sums(labels):
@@ -105,6 +108,8 @@ def test_too_little_cube_noise_is_found(factor, refuted):
 
 def exact_numbers(answer, units, codes, signs, expected):
     """What an answer would have been without noise."""
+    if answer.scored:
+        units = SCORES.cell(SCORED.at(units)).astype(int)
     clipped = np.clip(units - expected if answer.residuals else units, *answer.clip)
     if answer.kind == "histogram":
         return np.bincount(clipped * 2 // (TOP + 1), minlength=2)
@@ -124,7 +129,7 @@ def worth(answer, neighbours, *known):
 
 @given(st.data())
 def test_no_chain_of_questions_is_worth_more_than_epsilon(data):
-    """A histogram chooses the clip, sums choose what is subtracted from labels: whatever comes out, the bound is exact."""
+    """A histogram chooses the clip, or labels become scores, and sums choose what is subtracted: whatever comes out, the bound is exact."""
     unit, numbers = st.integers(0, TOP), st.integers(0, 1)
     labels = np.array(data.draw(st.lists(unit, min_size=2, max_size=5)))
     other = labels.copy()
@@ -133,7 +138,10 @@ def test_no_chain_of_questions_is_worth_more_than_epsilon(data):
     signs = np.array([[2 * data.draw(numbers) - 1 for _ in range(COLUMNS)] for _ in labels])
     queries = SumQueries(labels, data.draw(st.sampled_from(["0.1", "1", "7"])), RANGE)
     counts = queries.histogram(2, queries.remaining / 3).values
-    queries.clip(0, TOP if counts[1] > counts[0] else TOP - 1)
+    if data.draw(st.booleans()):
+        queries.score(SCORED)
+    else:
+        queries.clip(0, TOP if counts[1] > counts[0] else TOP - 1)
     sums = queries.over_cells(codes, 2, queries.remaining / 2).values
     expected = np.where(sums[codes] > 1, TOP, 0)
     queries.subtract(expected, 1)

@@ -15,12 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, Ledger
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.release import grid_labels
 from labeldp.release import grid_labels as held_labels
+from labeldp.release.noisy_sums import SCORES
+from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sum_queries import SumQueries
 
 GENERATOR = np.random.default_rng(5)
 TEN = Domain.integers(0, 9)
+SCORED = NormalScores.of(np.arange(0, 10, 3.0), np.array([1.0, 4, 2, 1]))
 
 
 @pytest.fixture
@@ -87,17 +91,50 @@ def test_residuals_are_those_of_the_labels_however_often_numbers_are_subtracted(
 
 
 @pytest.mark.usefixtures("noiseless")
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=20), st.integers(0, 9))
+def test_scores_are_summed_in_place_of_labels(units, upper):
+    """Also after a clip, and residuals are those of the scores."""
+    queries = SumQueries(units, 3, TEN)
+    queries.clip(0, upper)
+    queries.score(SCORED)
+    scores = np.interp(np.minimum(units, upper), SCORED.labels, SCORED.scores)
+    codes = np.arange(len(units)) % 2
+    answer = queries.over_cells(codes, 2, 1)
+    assert (queries.domain, answer.domain, answer.scored, queries.released.domain) == (SCORES, SCORES, True, TEN)
+    rounding = SCORES.step / 2 * len(units)
+    np.testing.assert_allclose(answer.sums, np.bincount(codes, scores, 2), rtol=0, atol=rounding)
+    assert PrivateSums.from_json(queries.released.to_json()) == queries.released
+    expected = 128 + np.arange(len(units)) % 7  # unit 128 is a score of 0
+    queries.subtract(expected, 3)
+    residuals = np.clip(scores - (expected - 128) * SCORES.step, -3 * SCORES.step, 3 * SCORES.step)
+    answer = queries.against_signs(np.ones((len(units), 1), np.int8), 1)
+    np.testing.assert_allclose(answer.sums, residuals.sum(), rtol=0, atol=rounding)
+    assert "labels' normal scores" in queries.released.card()
+    assert "each score less what earlier sums predict" in queries.released.card()
+    assert PrivateSums.from_json(queries.released.to_json()).answers[1].residuals
+
+
+@pytest.mark.usefixtures("noiseless")
 @pytest.mark.parametrize(
     "ask",
     [
         lambda queries: queries.histogram(5, 1),
         lambda queries: queries.subtract(np.array([4, 9, 0]), 2) or queries.over_cells([0, 1, 0], 2, 1),
         lambda queries: queries.subtract(np.array([4, 9, 0]), 2) or queries.against_signs(-np.ones((3, 2), np.int8), 1),
+        lambda queries: queries.score(SCORED) or queries.over_cells([[0, 1, 0], [1, 1, 0]], [2, 2], 1),
+        lambda queries: queries.score(SCORED) or queries.against_signs(-np.ones((3, 2), np.int8), 1),
+        lambda queries: (
+            queries.score(SCORED) or queries.subtract(np.array([90, 128, 0]), 8) or queries.over_cells([0, 1, 0], 2, 1)
+        ),
         lambda queries: queries.over_cells([0, 1, 0], 2, 1),
         lambda queries: queries.over_cells([[0, 1, 0], [1, 1, 0], [0, 1, 2]], [2, 2, 3], 1),
         lambda queries: queries.against_signs(np.array([[1, -1], [1, 1], [-1, -1]]), 1),
     ],
-    ids=["histogram", "residuals over cells", "residuals and signs", "one partition", "three partitions", "signs"],
+    ids=[
+        *("histogram", "residuals over cells", "residuals and signs"),
+        *("scores over cells", "scores and signs", "residuals of scores"),
+        *("one partition", "three partitions", "signs"),
+    ],
 )
 def test_the_sensitivity_is_the_most_that_one_label_changes(ask):
     """By trying all labels of one record. Noise is scaled by it."""
@@ -277,6 +314,22 @@ REFUSED = {
     "a histogram of residuals": (
         lambda ledger: (one := make(LABELS, ledger)).subtract(np.zeros(4, np.int64), 2) or one.histogram(2, 1),
         "a histogram counts labels",
+    ),
+    "a histogram of scores": (
+        lambda ledger: (one := make(LABELS, ledger)).score(SCORED) or one.histogram(2, 1),
+        "scores are summed now",
+    ),
+    "scores of scores": (
+        lambda ledger: (one := make(LABELS, ledger)).score(SCORED) or one.score(SCORED),
+        "labels become scores once",
+    ),
+    "scores of residuals": (
+        lambda ledger: (one := make(LABELS, ledger)).subtract(np.zeros(4, np.int64), 2) or one.score(SCORED),
+        "labels become scores once",
+    ),
+    "scores that are not finite": (
+        lambda ledger: make(LABELS, ledger).score(NormalScores(np.array([0.0, np.nan]), np.array([0.0]))),
+        "must be finite",
     ),
     "too few codes": (lambda ledger: make(LABELS, ledger).over_cells([0, 1], 2, 1), "each of the 4 labels, got 2"),
     "codes as columns": (

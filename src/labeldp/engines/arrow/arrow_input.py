@@ -22,8 +22,7 @@ from labeldp.engines.arrow import input_report
 from labeldp.engines.arrow.person_spill import ALONE, PersonSpill, SharedPersons
 from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
-from labeldp.engines.batches import LabelBatch, count_outside, draw_batch, repeated_id
-from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.batches import InputFingerprint, LabelBatch, count_outside, draw_batch, repeated_id
 from labeldp.engines.passes import DrawJob, Scan
 from labeldp.errors import InvalidInput
 from labeldp.priors import histogram

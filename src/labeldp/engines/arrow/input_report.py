@@ -8,7 +8,7 @@ import csv
 import os
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,14 +71,19 @@ def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRa
 
 @dataclass
 class _Fault:
-    """Records of one file with the same error: their number and the first locations."""
+    """Records of one file with the same error: their number and the first locations. An error of a whole column has neither."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
 
-    def add(self, places: list[str], count: int) -> None:
-        self.count += count
-        self.places += places[: _MOST_PLACES - len(self.places)]
+    def sentence(self, what: str, hint: str) -> str:
+        """Return the error and what to do about it."""
+        if not self.count:
+            return what
+        rest = self.count - len(self.places)
+        listed = ", ".join(self.places) + (f" and {rest:,} more" if rest else "")
+        rows = " (rows count from 1)" if any(place.startswith("row") for place in self.places) else ""
+        return f"{count_of(self.count, 'record')} with {what}: {listed}{rows}. {hint}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class _Report:
     source: LabelSource
     domain: Domain
     out_of_range: OutOfRange
-    faults: dict[tuple[Path, str], _Fault] = field(default_factory=dict)
+    faults: dict[tuple[Path, str, str], _Fault] = field(default_factory=dict)
     records: int = 0
     clipped: int = 0
     plain: bool = True
@@ -122,16 +127,9 @@ class _Report:
         if digests and self.records <= EARLY_ROWS:
             self._check_repeated(digests, places)
 
-    def sentences(self) -> list[str]:
-        """Return one sentence for each error and file."""
-        return [
-            f"{file}: {sentence.format(count=count_of(fault.count, 'record'), where=_where(fault))}"
-            for (file, sentence), fault in self.faults.items()
-        ]
-
     def message(self) -> str:
         """Return the whole report."""
-        lines = self.sentences()
+        lines = [f"{file}: {fault.sentence(what, hint)}" for (file, what, hint), fault in self.faults.items()]
         if self.out_of_range == "clip":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -144,28 +142,26 @@ class _Report:
         more = [f"and {len(lines) - _MOST_LINES:,} more"] if len(lines) > _MOST_LINES else []
         return "\n".join([f"the input has {len(lines):,} faults. {_NOTHING}:", *lines[:_MOST_LINES], *more])
 
-    def _add(self, chunk: _Chunk, marks: Marks, sentence: str) -> None:
-        """Note the marked records. The sentence contains `{count}` and `{where}`."""
+    def _note(self, file: Path, what: str, hint: str = "", places: Sequence[str] = (), count: int = 0) -> None:
+        """Note records of a file, or an error of a whole column."""
+        fault = self.faults.setdefault((file, what, hint), _Fault())
+        fault.count += count
+        fault.places += places[: _MOST_PLACES - len(fault.places)]
+
+    def _add(self, chunk: _Chunk, marks: Marks, what: str, hint: str = _REPAIR) -> None:
+        """Note the marked records."""
         if count := int(np.count_nonzero(marks)):
             noun = "line" if chunk.is_text else "row"
             found = [f"{noun} {number}" for number in chunk.numbers[marks][:_MOST_PLACES].tolist()]
-            self.faults.setdefault((chunk.file, sentence), _Fault()).add(found, count)
-
-    def _note(self, file: Path, sentence: str) -> None:
-        """Note an error of a whole column."""
-        self.faults.setdefault((file, sentence.replace("{", "{{").replace("}", "}}")), _Fault())
+            self._note(chunk.file, what, hint, found, count)
 
     def _check_labels(self, chunk: _Chunk) -> None:
-        name = _quoted(self.source.label_column)
+        name = repr(self.source.label_column)
         if self.source.classes is not None:
             given = class_labels(chunk.labels)
             wrong = np.isnan(known_positions(given, self.source.classes))
-            what = (
-                no_class(rates=are_rates(given[wrong]), classes=self.source.classes)
-                .replace("{", "{{")
-                .replace("}", "}}")
-            )
-            self._add(chunk, wrong, f"{{count}} with a label in {name} that is of no class: {{where}}. They are {what}")
+            what = no_class(rates=are_rates(given[wrong]), classes=self.source.classes)
+            self._add(chunk, wrong, f"a label in {name} that is of no class", f"They are {what}")
             return
         if chunk.is_text:
             values, usable = self._check_label_texts(chunk, name)
@@ -176,36 +172,32 @@ class _Report:
                 self._note(chunk.file, str(refusal).removeprefix(f"{chunk.file}: "))
                 return
             usable = np.asarray(chunk.labels.is_valid())
-            self._add(chunk, ~usable, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
+            self._add(chunk, ~usable, f"a missing label in {name}")
             values = np.zeros(usable.size)
             values[usable] = label_numbers(chunk.labels.drop_null(), self.source.unit, name)
         finite = np.isfinite(values)
-        self._add(
-            chunk,
-            ~finite,
-            f"{{count}} with a label in {name} that is not finite (NaN or infinity): {{where}}. {_REPAIR}",
-        )
+        self._add(chunk, ~finite, f"a label in {name} that is not finite (NaN or infinity)")
         usable &= finite
         if self.domain.whole:
             between = usable & (values != np.rint(values))
             hint = (
                 "The bounds are whole numbers. Is it the right column? For other numbers, use privatize --lower --upper"
             )
-            self._add(chunk, between, f"{{count}} with a label in {name} that is not a whole number: {{where}}. {hint}")
+            self._add(chunk, between, f"a label in {name} that is not a whole number", hint)
         beyond = usable & outside(values, self.domain)
         self.clipped += int(np.count_nonzero(beyond))
         if self.out_of_range == "error":
             bounds = f"{self.domain.lower:g} to {self.domain.upper:g}"
             hint = "Widen the bounds, or move such labels to them with --out-of-range clip"
-            self._add(chunk, beyond, f"{{count}} with a label in {name} outside the bounds {bounds}: {{where}}. {hint}")
+            self._add(chunk, beyond, f"a label in {name} outside the bounds {bounds}", hint)
 
     def _check_label_texts(self, chunk: _Chunk, name: str) -> tuple[Floats, Marks]:
         found = csv_text.parse_numbers(chunk.labels, self.source.decimal)
-        self._add(chunk, found.missing, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
-        comma = f"{{count}} with a decimal comma in {name}: {{where}}. Give --decimal , or write decimals with a point"
-        self._add(chunk, found.comma, comma)
-        rule = _NO_NUMBER.format(mark="comma" if self.source.decimal == "," else "point")
-        self._add(chunk, found.other, f"{{count}} with a label in {name} that is not a number: {{where}}. {rule}")
+        self._add(chunk, found.missing, f"a missing label in {name}")
+        hint = "Give --decimal , or write decimals with a point"
+        self._add(chunk, found.comma, f"a decimal comma in {name}", hint)
+        hint = _NO_NUMBER.format(mark="comma" if self.source.decimal == "," else "point")
+        self._add(chunk, found.other, f"a label in {name} that is not a number", hint)
         values = found.values
         if found.comma.any():  # parsed as after the suggested fix, so that one report is enough
             values = np.where(found.comma, csv_text.parse_numbers(chunk.labels, ",").values, values)
@@ -215,7 +207,7 @@ class _Report:
         """Note the errors of the ids and return which ids are valid. Return None if the column cannot contain ids."""
         assert chunk.ids is not None
         assert self.source.id_column is not None
-        name = _quoted(self.source.id_column)
+        name = repr(self.source.id_column)
         try:
             checked_ids(chunk.ids[:0], self.source.id_column, 0, chunk.file, None)
         except InvalidInput as refusal:  # about the type of the column
@@ -224,14 +216,14 @@ class _Report:
         good = np.asarray(chunk.ids.is_valid())
         if chunk.is_text:
             good &= np.asarray(pc.not_equal(chunk.ids, ""))
-        self._add(chunk, ~good, f"{{count}} with no id in {name}: {{where}}. {_REPAIR}")
+        self._add(chunk, ~good, f"no id in {name}")
         if pa.types.is_integer(chunk.ids.type):
             return good
         strange = np.zeros(good.size, np.bool_)
         strange[good] = not_text(chunk.ids.filter(pa.array(good)).cast(TEXT))
         if chunk.is_text:  # the file was decoded with a replacement for such bytes
             strange |= np.asarray(pc.match_substring(chunk.ids, "\ufffd"))
-        self._add(chunk, good & strange, f"{{count}} with an id in {name} that is not UTF-8 text: {{where}}. {_REPAIR}")
+        self._add(chunk, good & strange, f"an id in {name} that is not UTF-8 text")
         good &= ~strange
         self._check_integers(chunk, good, name)
         return good
@@ -244,9 +236,7 @@ class _Report:
             self.plain &= chunk.is_text and not broken.any()
         elif self.source.id_type == "int" or (self.source.id_type is None and self.plain):
             hint = "Give --id-type str to read all ids as text"
-            self._add(
-                chunk, broken, f"{{count}} with an id in {name} that is not a plain 64-bit integer: {{where}}. {hint}"
-            )
+            self._add(chunk, broken, f"an id in {name} that is not a plain 64-bit integer", hint)
 
     def _check_repeated(
         self,
@@ -263,15 +253,12 @@ class _Report:
             number = int(numbers[record - (int(ends[part - 1]) if part else 0)])
             return file, f"{'line' if is_text else 'row'} {number}"
 
-        name = _quoted(str(self.source.id_column))
+        what = f"an id in {self.source.id_column!r} that an earlier record has too"
+        hint = "Two records with one id would share their randomness and reveal whether their labels differ. Remove or combine them"
         for later, earlier in pairs:
             (file, here), (other, there) = place(later), place(earlier)
             first = there if other == file else f"{there} of {other}"
-            sentence = (
-                f"{{count}} with an id in {name} that an earlier record has too: {{where}}. Two records with one id would share "
-                "their randomness and reveal whether their labels differ. Remove or combine them"
-            )
-            self.faults.setdefault((file, sentence), _Fault()).add([f"{here} (as {first})"], 1)
+            self._note(file, what, hint, [f"{here} (as {first})"], 1)
 
     def _chunks(self) -> Iterator[_Chunk]:
         source = self.source
@@ -294,25 +281,11 @@ class _Report:
         names = csv_text.header(file, sign)
         require_columns(wanted, names, file)
         for columns, lines, ragged in csv_text.numbered_records(file, sign, wanted):
-            self._note_ragged(file, ragged, len(names), sign)
+            if ragged:
+                what = f"more or fewer columns than the header line, which has {len(names):,}"
+                split = (
+                    "A decimal comma splits a number in two: quote it or use another delimiter. " if sign == "," else ""
+                )
+                hint = f"{split}Every row needs the columns of the header line"
+                self._note(file, what, hint, [f"line {one}" for one in ragged], len(ragged))
             yield _Chunk(file, columns[0], columns[1] if len(columns) > 1 else None, lines, is_text=True)
-
-    def _note_ragged(self, file: Path, lines: list[int], columns: int, sign: str) -> None:
-        if lines:
-            hint = " A decimal comma splits a number in two: quote it or use another delimiter." if sign == "," else ""
-            sentence = (
-                f"{{count}} with more or fewer columns than the header line, which has {columns:,}: {{where}}.{hint} Every row needs "
-                "the columns of the header line"
-            )
-            self.faults.setdefault((file, sentence), _Fault()).add([f"line {one}" for one in lines], len(lines))
-
-
-def _where(fault: _Fault) -> str:
-    rest = fault.count - len(fault.places)
-    listed = ", ".join(fault.places) + (f" and {rest:,} more" if rest else "")
-    return listed + (" (rows count from 1)" if any(place.startswith("row") for place in fault.places) else "")
-
-
-def _quoted(name: str) -> str:
-    """Return a column's name for a sentence that is formatted later."""
-    return repr(name).replace("{", "{{").replace("}", "}}")

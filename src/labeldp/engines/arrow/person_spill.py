@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from labeldp.artifact.labels_file import id_kind
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.arrow.spill import MAX_PARTITION_BITS, ROWS_PER_PARTITION, PartitionedColumn
+from labeldp.engines.arrow.spill import PartitionedColumn, parted, partition_bits
 from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import Selection
 from labeldp.errors import InvalidInput
@@ -74,7 +74,7 @@ class PersonSpill:
         folder = Path(tempfile.gettempdir())
         self.choice, self.shared, self.kind = choice, shared, ""
         size = UNKNOWN_ROWS if rows is None else rows
-        self._bits = min(MAX_PARTITION_BITS, (size // ROWS_PER_PARTITION).bit_length())
+        self._bits = partition_bits(size)
         columns = [PartitionedColumn(folder, np.uint64) for _ in range(3)]
         self._persons, self._ranks, self._rows = columns
         for column in columns:  # the files stay open during the lifetime of this object
@@ -91,10 +91,7 @@ class PersonSpill:
             )
         self.kind = kind
         words = self.choice.persons(persons)
-        parts = (words >> np.uint64(64 - self._bits)).astype(np.intp) if self._bits else np.zeros(words.size, np.intp)
-        order = np.argsort(parts, kind="stable")
-        starts = np.zeros((1 << self._bits) + 1, np.int64)
-        np.cumsum(np.bincount(parts, minlength=1 << self._bits), out=starts[1:])
+        order, starts = parted(words, self._bits)
         columns = len(self.shared.weights)
         numbers = np.arange(self._records, self._records + words.size, dtype=np.uint64) * np.uint64(columns)
         for column in range(columns):

@@ -9,7 +9,6 @@ never a true label.
 from __future__ import annotations
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,25 +17,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrays import read_only
-from labeldp.engines.arrow.spill_kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
 from labeldp.engines.batches import TEXT
 from labeldp.sampling import IdDigests
-from labeldp.sampling.ids import array_of, text_buffers, unmix
+from labeldp.sampling.ids import array_of, mix, text_buffers, unmix
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26
 """The size of the ids, in bytes."""
 MAX_PARTITION_BITS = 12
-PART_ROWS = 1 << 12
-"""Before a partition is sorted, it is divided in memory into parts of about this number of rows, which stay in the cache."""
-BUCKET_ROWS = 4
-"""The approximate number of rows in each bucket of the sort within a part."""
-LONGEST_BUCKET = 64
-"""With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
-Order = NDArray[np.int64]
-Starts = NDArray[np.int64]
 
 
 class RepeatedIdError(Exception):
@@ -56,21 +45,29 @@ class Partition(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows by columns: the two words of their keys, codes, and for text ids the bytes and the offsets of each text."""
+    """Rows, sorted by the two words of their keys. The second word of integers is 0."""
 
     low: Keys
     high: NDArray[np.uint32]
     codes: NDArray[Any]
-    text: NDArray[np.uint8] = np.empty(0, np.uint8)
-    ends: NDArray[np.int64] = np.zeros(1, np.int64)
+    ids: pa.Array
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
     """Return a spill for about `rows` rows, in unnamed files in `folder`, which is created if it does not exist."""
     folder.mkdir(exist_ok=True)
-    bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
-    kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
-    return kind(folder, id_type, bits, code_type)
+    return Spill(folder, id_type, partition_bits(rows), code_type)
+
+
+def partition_bits(rows: int) -> int:
+    """Return the number of leading bits of a key that choose the partition."""
+    return min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
+
+
+def parted(keys: Keys, bits: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the rows in the order of their partitions, and where each partition begins."""
+    parts = (keys >> np.uint64(64 - bits) if bits else np.zeros_like(keys)).astype(np.uint16)  # sorted in linear time
+    return np.argsort(parts, kind="stable"), _ends(np.bincount(parts, minlength=1 << bits))
 
 
 def spill_rows(rows: int, id_bytes: int, known: int = 0) -> int:
@@ -79,35 +76,54 @@ def spill_rows(rows: int, id_bytes: int, known: int = 0) -> int:
     return wide * (rows + known) // rows
 
 
-class Spill(ABC):
-    """A store of rows that returns them by partition. Spills to be compared need the same number of partitions."""
+class Spill:
+    """A store of rows that returns them by partition. Spills to be compared need the same number of partitions.
+
+    Integers are stored as keys, from which they are recovered by inverting the bijection. Of texts the 96 bits of the digest and the text are stored.
+    """
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         self.id_type, self.bits = id_type, bits
-        self._folder = folder
-        self._columns: list[PartitionedColumn] = []
-        self._memory = ReusedMemory()
-        self._codes = self._column(code_type)
+        self.integers = pa.types.is_integer(id_type)
+        kinds = [code_type, np.uint64] if self.integers else [code_type, np.uint64, np.uint32, np.uint32, np.uint8]
+        self._columns = [PartitionedColumn(folder, kind) for kind in kinds]
 
-    @abstractmethod
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
         """Write rows."""
+        keys = np.ascontiguousarray(digests.low)
+        if self.integers:
+            if ids.type != self.id_type:
+                # −1 and 2^64 − 1 have the same 64 bits, so drop the ids outside this spill's type, which its rows cannot have
+                upper, negative = keys >> np.uint64(63) != 0, digests.high != 0
+                fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
+                keys, codes = keys[fits], codes[fits]
+            keys = mix(keys)
+        order, starts = parted(keys, self.bits)
+        columns = [codes[order], keys[order]]
+        places = [starts] * 4
+        if not self.integers:
+            text, ends = text_buffers(ids.take(array_of(order)))
+            columns += [digests.high[order], np.diff(ends), text[ends[0] : ends[-1]]]
+            places.append((ends - ends[0])[starts])
+        for column, values, begins in zip(self._columns, columns, places, strict=False):
+            column.append(values, begins)
 
     def partitions(self, known: Spill | None) -> Generator[Partition]:
         """Return all partitions, their rows sorted by key, without rows whose id is in `known`. Raise `RepeatedIdError` for repeated ids.
 
-        Memory is O(rows of a partition). Time is O(rows), because keys are spread evenly.
+        Memory is O(rows of a partition). Time is O(n log n) for the n rows of each, and keys are spread evenly.
         """
         for number in range(1 << self.bits):
-            rows = self._sorted(number)
-            ids, codes, skipped = self._ids(rows), rows.codes, 0
-            same = rows.low[1:] == rows.low[:-1]
-            if same.any() and (same := same & (rows.high[1:] == rows.high[:-1])).any():
+            low, high, codes, ids = rows = self.rows(number)
+            same = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+            if same.any():
                 raise RepeatedIdError(ids.slice(int(np.argmax(same)), 1))
-            if known is not None:
-                new = ~self._marked(rows, known, number)
-                ids, codes, skipped = ids.filter(pa.array(new)), codes[new], int(np.count_nonzero(~new))
-            yield Partition(ids, codes, skipped)
+            if known is None:
+                yield Partition(ids, codes, 0)
+                continue
+            assert (known.bits, known.integers) == (self.bits, self.integers)
+            new = ~_marked(rows, known.rows(number))
+            yield Partition(ids.filter(pa.array(new)), codes[new], int(np.count_nonzero(~new)))
 
     def __enter__(self) -> Self:
         return self
@@ -117,135 +133,21 @@ class Spill(ABC):
         for column in self._columns:
             column.close()
 
-    def _column(self, kind: Any) -> PartitionedColumn:
-        self._columns.append(PartitionedColumn(self._folder, kind))
-        return self._columns[-1]
-
-    @abstractmethod
-    def _sorted(self, number: int) -> Rows:
-        """Return the rows of a partition, sorted."""
-
-    @abstractmethod
-    def _ids(self, rows: Rows) -> pa.Array:
-        """Return the ids of rows."""
-
-    def _marked(self, rows: Rows, known: Spill, number: int) -> NDArray[np.bool_]:
-        assert (known.bits, type(known)) == (self.bits, type(self))
-        held = known._sorted(number)
-        marks = np.empty(rows.low.size, np.bool_)
-        mark_known(rows.low, rows.high, held.low, held.high, marks)
-        return marks
-
-
-class IntegerSpill(Spill):
-    """A store of keys and codes. The ids are recovered by inverting the bijection."""
-
-    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
-        super().__init__(folder, id_type, bits, code_type)
-        self._keys = self._column(np.uint64)
-
-    def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        low = digests.low
-        if ids.type != self.id_type:
-            # −1 and 2^64 − 1 have the same 64 bits, so drop the ids outside this spill's type, which its rows cannot have
-            upper, negative = low >> np.uint64(63) != 0, digests.high != 0
-            fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
-            low, codes = low[fits], codes[fits]
-        keys = self._memory.array("keys", low.size, np.uint64)
-        mix_keys(read_only(low), keys)
-        starts, keys, codes = self._parted(keys, codes, 0, self.bits)
-        self._keys.append(keys, starts)
-        self._codes.append(codes, starts)
-
-    def _sorted(self, number: int) -> Rows:
-        keys, codes = (column.read(number, self._memory) for column in (self._keys, self._codes))
-        bits = _part_bits(keys.size)
-        starts, keys, codes = self._parted(keys, codes, self.bits, bits)
-        none = np.zeros(keys.size, np.uint32)
-        ordered, order = _order(keys, none, starts, self.bits + bits)
-        return Rows(ordered, none, codes[order])
-
-    def _ids(self, rows: Rows) -> pa.Array:
-        words = unmix(rows.low)
-        signed = pa.types.is_signed_integer(self.id_type)
-        return array_of(words.view(np.int64) if signed else words).cast(self.id_type)
-
-    def _parted(self, keys: Keys, codes: NDArray[Any], same: int, bits: int) -> tuple[Starts, Keys, NDArray[Any]]:
-        """Return where the rows of each value of `bits` bits of the keys begin, after the `same` leading bits, and rows in that order."""
-        codes, starts = np.ascontiguousarray(codes, self._codes.kind), np.zeros((1 << bits) + 1, np.int64)
-        if bits == 0:
-            starts[1] = keys.size
-            return starts, keys, codes
-        parted_keys = self._memory.array("parted keys", keys.size, keys.dtype)
-        parted_codes = self._memory.array("parted codes", codes.size, codes.dtype)
-        part_integers(keys, read_only(codes), *_shifts(same, bits), starts, parted_keys, parted_codes)
-        return starts, parted_keys, parted_codes
-
-
-class TextSpill(Spill):
-    """A store of the 96 bits of the digest, the code and the text."""
-
-    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
-        super().__init__(folder, id_type, bits, code_type)
-        self._low, self._high = self._column(np.uint64), self._column(np.uint32)
-        self._lengths, self._text = self._column(np.uint32), self._column(np.uint8)
-
-    def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        given = Rows(digests.low, digests.high, codes, *text_buffers(ids))
-        starts, text_starts, rows = self._parted(given, 0, self.bits)
-        self._low.append(rows.low, starts)
-        self._high.append(rows.high, starts)
-        self._codes.append(rows.codes, starts)
-        self._lengths.append(np.diff(rows.ends), starts)
-        self._text.append(rows.text, text_starts)
-
-    def _sorted(self, number: int) -> Rows:
-        ends = _ends(self._lengths.read(number, self._memory))
-        columns = (self._low, self._high, self._codes, self._text)
-        low, high, codes, text = (column.read(number, self._memory) for column in columns)
-        bits = _part_bits(ends.size - 1)
-        starts, _, rows = self._parted(Rows(low, high, codes, text, ends), self.bits, bits)
-        ordered, order = _order(rows.low, rows.high, starts, self.bits + bits)
-        new_text, new_ends = np.empty_like(rows.text), np.empty_like(rows.ends)
-        gather_text(rows.text, rows.ends, order, new_ends, new_text)
-        return Rows(ordered, rows.high[order], rows.codes[order], new_text, new_ends)
-
-    def _ids(self, rows: Rows) -> pa.Array:
-        buffers = [None, pa.py_buffer(rows.ends), pa.py_buffer(rows.text)]
-        return pa.Array.from_buffers(TEXT, rows.low.size, buffers).cast(self.id_type)
-
-    def _parted(self, rows: Rows, same: int, bits: int) -> tuple[Starts, Starts, Rows]:
-        """Return where the rows and the texts of each value of `bits` bits begin, after the `same` leading bits, and rows in that order."""
-        codes = np.ascontiguousarray(rows.codes, self._codes.kind)
-        starts, text_starts = np.zeros((1 << bits) + 1, np.int64), np.zeros((1 << bits) + 1, np.int64)
-        if bits == 0:
-            starts[1], text_starts[1] = rows.low.size, rows.ends[-1] - rows.ends[0]
-            text, ends = rows.text[rows.ends[0] : rows.ends[-1]], rows.ends - rows.ends[0]
-            return starts, text_starts, Rows(rows.low, rows.high, codes, text, ends)
-        parted = Rows(
-            self._memory.array("parted low", rows.low.size, np.uint64),
-            self._memory.array("parted high", rows.low.size, np.uint32),
-            self._memory.array("parted codes", rows.low.size, codes.dtype),
-            self._memory.array("parted text", int(rows.ends[-1] - rows.ends[0]), np.uint8),
-            self._memory.array("parted ends", rows.low.size + 1, np.int64),
-        )
-        given: tuple[NDArray[Any], ...] = (rows.low, rows.high, codes, rows.text, rows.ends)
-        part_texts(*map(read_only, given), *_shifts(same, bits), starts, text_starts, *parted)
-        return starts, text_starts, parted
-
-
-class ReusedMemory:
-    """Arrays whose memory is reused: getting new memory from the operating system takes longer than filling it."""
-
-    def __init__(self) -> None:
-        self._held: dict[object, NDArray[np.uint8]] = {}
-
-    def array(self, purpose: object, size: int, kind: Any) -> NDArray[Any]:
-        """Return an uninitialised array. The next array for the same purpose overwrites it."""
-        needed = size * np.dtype(kind).itemsize
-        if purpose not in self._held or self._held[purpose].size < needed:
-            self._held[purpose] = np.empty(needed + needed // 8, np.uint8)
-        return self._held[purpose][:needed].view(kind)
+    def rows(self, number: int) -> Rows:
+        """Return the rows of a partition, sorted by key."""
+        codes, low, *rest = (column.read(number) for column in self._columns)
+        order = np.argsort(low)
+        if self.integers:
+            words = unmix(low[order])
+            signed = pa.types.is_signed_integer(self.id_type)
+            ids = array_of(words.view(np.int64) if signed else words).cast(self.id_type)
+            return Rows(low[order], np.zeros(low.size, np.uint32), codes[order], ids)
+        high, lengths, text = rest
+        if (low[order[1:]] == low[order[:-1]]).any():
+            order = np.lexsort((high, low))
+        buffers = [None, pa.py_buffer(_ends(lengths)), pa.py_buffer(text)]
+        ids = pa.Array.from_buffers(TEXT, lengths.size, buffers).take(array_of(order)).cast(self.id_type)
+        return Rows(low[order], high[order], codes[order], ids)
 
 
 class PartitionedColumn:
@@ -271,13 +173,12 @@ class PartitionedColumn:
         while data:  # a raw write may stop early, for example on a full disk; the next write then raises
             data = data[self._file.write(data) :]
 
-    def read(self, partition: int, memory: ReusedMemory | None = None) -> NDArray[Any]:
-        """Return all values of a partition, in the order of writing. With reused memory they are valid until the next read."""
+    def read(self, partition: int) -> NDArray[Any]:
+        """Return all values of a partition, in the order of writing."""
         pieces = [
             (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
         ]
-        memory = memory or ReusedMemory()
-        values = memory.array(self, sum(int(count) for _, count in pieces), self.kind)
+        values = np.empty(sum(int(count) for _, count in pieces), self.kind)
         data = values.view(np.uint8).data
         for first, count in pieces:
             piece = data[: int(count) * self.kind.itemsize]
@@ -301,22 +202,11 @@ def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
     return ends
 
 
-def _part_bits(rows: int) -> int:
-    """Return the number of key bits that divide a partition into parts of about `PART_ROWS` rows."""
-    return max(1, (rows // PART_ROWS).bit_length())
-
-
-def _shifts(same: int, bits: int) -> tuple[np.uint64, np.uint64]:
-    """Return the left and right shifts that keep the `bits` bits of a key after the `same` leading ones."""
-    return np.uint64(same), np.uint64(64 - bits)
-
-
-def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> tuple[Keys, Order]:
-    """Return evenly spread keys in sorted order, and that order. The input consists of parts whose keys share their first `same` bits."""
-    rows = low.size // (starts.size - 1)
-    fine = min(64 - same, max(1, (rows // BUCKET_ROWS).bit_length()))
-    ordered, order = np.empty_like(low), np.empty(low.size, np.int64)
-    if not sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, ordered, order):
-        order = np.lexsort((high, low))  # an attacker may choose ids whose keys are close together
-        ordered = low[order]
-    return ordered, order
+def _marked(rows: Rows, known: Rows) -> NDArray[np.bool_]:
+    """Return which rows have the keys of known ones."""
+    low, high = (np.concatenate(words) for words in ((known.low, rows.low), (known.high, rows.high)))
+    order = np.lexsort((high, low))  # stable, so a known row comes first
+    same = (low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]])
+    marks = np.zeros(low.size, np.bool_)
+    marks[order[1:][same]] = True
+    return marks[known.low.size :]

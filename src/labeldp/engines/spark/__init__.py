@@ -1,6 +1,6 @@
 """The engine for a cluster: Apache Spark reads, draws, shuffles and writes. It needs the extra `spark`.
 
-`spark_input` implements the passes of a release, and `spark_sums` the pass for exact sums. Tasks of the workers are in
+`spark_input` implements the passes of a release, and `spark_sums` the passes for exact sums. Tasks of the workers are in
 `worker` (before the shuffle) and `shuffle`. `writing` draws and writes a message, `jobs` runs Spark jobs, `frames`
 makes frames from files, and `session` starts sessions and checks that they encrypt. This module does not import Spark,
 so importing it is cheap.

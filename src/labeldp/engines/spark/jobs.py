@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
 from pyspark.errors import PySparkException
@@ -25,7 +26,7 @@ from labeldp.engines.spark.worker import (
     REPEATED,
     RESULT_DDL,
     Batches,
-    decrypted_row,
+    CountingTask,
     without_error_texts,
 )
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
@@ -131,10 +132,26 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
             tidy(partial(context.setLocalProperty, name, value))  # type: ignore[arg-type] # None removes it
 
 
+class Collected(NamedTuple):
+    """What all partitions returned: counts, added up, and the bytes of each array."""
+
+    totals: dict[str, int]
+    arrays: dict[str, list[bytes]]
+
+    def summed(self, name: str, shape: int | tuple[int, ...], kind: type[np.generic] = np.int64) -> NDArray[Any]:
+        """Return the sum of an array over all partitions."""
+        parts = (np.frombuffer(part, kind) for part in self.arrays[name])
+        return sum(parts, np.zeros(int(np.prod(shape)), kind)).reshape(shape)
+
+    def joined(self, name: str, kind: type[np.generic]) -> NDArray[Any]:
+        """Return the arrays of all partitions, one after the other."""
+        return np.frombuffer(b"".join(self.arrays[name]), kind)
+
+
 def collected(
-    frame: DataFrame, task: Any, schema: pa.Schema, result_bytes: int, rows: int = 0, progress: Progress | None = None
-) -> list[dict[str, Any]]:
-    """Run a task that returns one encrypted row of `schema` per partition, and return these rows.
+    frame: DataFrame, task: CountingTask, result_bytes: int, rows: int = 0, progress: Progress | None = None
+) -> Collected:
+    """Run a task that returns one encrypted row per partition, and return what these rows say.
 
     The number of partitions is limited so that their results, of about `result_bytes` each, fit into the driver.
     """
@@ -142,7 +159,9 @@ def collected(
     most = max(2 * spark.sparkContext.defaultParallelism, MOST_RESULT_BYTES // (result_bytes + 128))
     with job(spark, rows, progress):
         returned = mapped(frame.coalesce(most), task, RESULT_DDL).collect()
-    return [decrypted_row(row["result"], task.result_key, schema) for row in returned]
+    results = [task.opened(row["result"]) for row in returned]
+    totals = {name: sum(result[name] for result in results) for name in task.COUNTS}
+    return Collected(totals, {name: [result[name] for result in results] for name in task.ARRAYS})
 
 
 @contextmanager

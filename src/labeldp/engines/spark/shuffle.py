@@ -112,33 +112,26 @@ def row_batch(
 def note_batch(schema: pa.Schema, numbers: Sequence[int], codes: Sequence[int] = READ_CODES) -> pa.RecordBatch:
     """Return notes: rows with `numbers`, unsigned 64-bit words, as their keys."""
     words = np.asarray(numbers, np.uint64)
-    nobody = pa.nulls(words.size, schema.field("id").type) if "id" in schema.names else None
-    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), nobody, np.asarray(codes))
+    no_ids = pa.nulls(words.size, schema.field("id").type) if "id" in schema.names else None
+    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), no_ids, np.asarray(codes))
 
 
 def mask_codes(
-    codes: NDArray[np.integer], keys: NDArray[np.int64], high: NDArray[np.integer] | None, outputs: int, mask_key: bytes
+    codes: NDArray[np.integer],
+    keys: NDArray[np.int64],
+    high: NDArray[np.integer] | None,
+    outputs: int,
+    mask_key: bytes,
+    *,
+    undo: bool = False,
 ) -> NDArray[np.int64]:
-    """Return the codes of records with these keys, each shifted by a pad modulo the number of outputs.
+    """Return the codes of records with these keys, each shifted by a pad modulo the number of outputs, or shifted back.
 
     In a later batch, a record that the message already contains is also drawn, because it is only recognised after the
     draw, by its id. If its label has changed, the draw is a second private label, which is dropped and must stay
     secret. So its code is shuffled with a pad: a function of the record and of a key that only the tasks of this run
     have.
     """
-    return (codes + _pads(keys, high, outputs, mask_key)) % outputs
-
-
-def unmask_codes(
-    codes: NDArray[np.integer], keys: NDArray[np.int64], high: NDArray[np.integer] | None, outputs: int, mask_key: bytes
-) -> NDArray[np.int64]:
-    """Undo `mask_codes`."""
-    return (codes - _pads(keys, high, outputs, mask_key)) % outputs
-
-
-def _pads(
-    keys: NDArray[np.int64], high: NDArray[np.integer] | None, outputs: int, mask_key: bytes
-) -> NDArray[np.int64]:
     pads = np.empty(keys.size, np.int64)
     blocks = Blocks(mask_key, keys.size)
     for rows in blocks.chunks():
@@ -146,7 +139,7 @@ def _pads(
         blocks.plain[:count, 0] = keys[rows].view(np.uint64)
         blocks.plain[:count, 1] = 0 if high is None else high[rows].view(np.uint32)
         pads[rows] = blocks.encrypted(count)[:, 0] % np.uint64(outputs)
-    return pads
+    return (codes - pads if undo else codes + pads) % outputs
 
 
 @dataclass(frozen=True)
@@ -399,7 +392,7 @@ class OrderTask:
             last = refuse_repeats([np.asarray(batch.column(name)) for name in names], last)
             if self.mask_key is not None:
                 high = np.asarray(batch.column("high")) if self._text else None
-                codes = unmask_codes(codes, keys, high, outputs.size, self.mask_key)
+                codes = mask_codes(codes, keys, high, outputs.size, self.mask_key, undo=True)
             yield self._rows(batch.column("id") if self._text else integers_of(keys), codes, outputs[codes])
         if noted:
             ids = [str(number) for number in sums.tolist()] if self._text else sums.view(np.int64)

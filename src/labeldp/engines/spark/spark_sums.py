@@ -1,9 +1,12 @@
-"""`SparkSums`: a frame of labels and public columns, whose exact sums the driver gets from one pass."""
+"""Frames of labels of which the driver gets exact sums, and no label: `SparkSums` over public columns of the frame, and `SparkLabels` of functions of
+labels and public numbers that are matched to them by id.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,30 +16,35 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.batches import check_boolean_bounds, checked_labels, label_numbers, outside
-from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, signed_sums, units_of
+from labeldp.engines.batches import check_boolean_bounds, checked_labels
+from labeldp.engines.passes import (
+    ExactFunction,
+    ExactSums,
+    Integers,
+    Matched,
+    add_over_cells,
+    centre_of,
+    signed_sums,
+    units_of,
+)
 from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import collected, job, nothing_charged
 from labeldp.engines.spark.session import check_encryption, check_frame
-from labeldp.engines.spark.spark_input import refuse_faults
-from labeldp.engines.spark.worker import Batches, encrypted_row, new_result_key
-from labeldp.errors import InvalidInput, described
+from labeldp.engines.spark.spark_input import SparkInput, refuse_faults
+from labeldp.engines.spark.worker import Batches, CountingTask, Faults, RecordReader, label_counts, read_labels
+from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.formatting import count_of
 
-SUM_COUNTS = ("records", "clipped", "not_whole", "missing_labels", "not_finite")
-"""The counts of every partition."""
-SUM_TABLES = ("cells", "signs", "faults")
-"""Tables of two rows of int64: sums and counts of cells, sums and counts of signs, and for every public column the
-numbers of records where it is missing or invalid."""
-SUM_SCHEMA = pa.schema([*((name, pa.int64()) for name in SUM_COUNTS), *((name, pa.binary()) for name in SUM_TABLES)])
-"""The row that a task returns, encrypted."""
 _HERE = "the frame"
 _GIVEN = "a key that opens exact sums of labels"
 
 
 @dataclass(frozen=True)
-class SumTask:
-    """A task that returns one encrypted row per partition. The event log shows its size, which depends only on the numbers of cells and columns.
+class SumTask(CountingTask):
+    """A task that sums labels over cells and against signs. The size of its row depends only on the numbers of cells and columns.
+
+    Its arrays are tables of two rows of int64: sums and counts of cells, sums and counts of signs, and for every public column the
+    numbers of records where it is missing or invalid.
 
     The first column of a batch contains labels, followed by the columns of cells and the columns of signs.
 
@@ -50,48 +58,35 @@ class SumTask:
         The number of cells of each column of cells.
     signs : int
         The number of columns of signs.
-    result_key : bytes
-        The key that encrypts the row for the driver. By default a new one.
     """
 
+    COUNTS = ("records", "clipped", "not_whole", "missing_labels", "not_finite")
+    ARRAYS = ("cells", "signs", "faults")
     grid: Domain
     lower: int
     upper: int
     sizes: tuple[int, ...]
     signs: int
-    result_key: bytes = field(default_factory=new_result_key, repr=False)
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """The shapes of `SUM_TABLES`."""
+        """The shapes of the arrays."""
         columns = (sum(self.sizes), self.signs, len(self.sizes) + self.signs)
-        return {name: (2, number) for name, number in zip(SUM_TABLES, columns, strict=True)}
+        return {name: (2, number) for name, number in zip(self.ARRAYS, columns, strict=True)}
 
     def __call__(self, batches: Batches) -> Batches:
-        totals = dict.fromkeys(SUM_COUNTS, 0)
+        totals = Counter[str]()
         tables = {name: np.zeros(shape, np.int64) for name, shape in self.shapes.items()}
         for batch in batches:
-            labels, found = self._labels(batch.column(0))
-            for name, count in ({"records": batch.num_rows} | found).items():
-                totals[name] += count
+            labels, wrong = read_labels(batch.column(0), self.grid.unit)
+            totals.update({"records": batch.num_rows} | wrong)
             public, faults = self._public(batch.columns[1:])
             tables["faults"] += faults
-            if labels.size == batch.num_rows and not faults.any():
-                self._add(labels, public, tables)
-        values = [*totals.values(), *(table.tobytes() for table in tables.values())]
-        yield encrypted_row(values, SUM_SCHEMA, self.result_key)
-
-    def _labels(self, column: pa.Array) -> tuple[Floats, dict[str, int]]:
-        """Return the labels as float64, and counts. The labels are empty if one is missing or not a number."""
-        if column.null_count:
-            return np.empty(0), {"missing_labels": column.null_count}
-        labels = label_numbers(column, self.grid.unit, "the labels")
-        if bad := int(np.count_nonzero(~np.isfinite(labels))):
-            return np.empty(0), {"not_finite": bad}
-        found = {"clipped": int(np.count_nonzero(outside(labels, self.grid)))}
-        if self.grid.whole:
-            found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
-        return labels, found
+            if not any(wrong.values()):
+                totals.update(label_counts(labels, self.grid))
+                if not faults.any():
+                    self._add(labels, public, tables)
+        yield self.row(totals, *tables.values())
 
     def _public(self, columns: Sequence[pa.Array]) -> tuple[list[NDArray[np.integer]], Integers]:
         """Return cells and signs as numbers, and the number of missing and invalid ones in each column."""
@@ -205,12 +200,13 @@ class SparkSums:
         check_boolean_bounds(str(labels.type), grid)
         task = SumTask(grid, lower, upper, sizes, len(self.signs))
         with nothing_charged():
-            totals, tables = _run(self._select([self.label_column, *self._public]), task)
+            result_bytes = sum(8 * rows * columns for rows, columns in task.shapes.values())
+            found = collected(self._select([self.label_column, *self._public]), task, result_bytes)
+        totals = found.totals
         refuse_faults(totals, self.label_column, grid, out_of_range)
-        self._refuse_public(tables["faults"], sizes)
-        return ExactSums(
-            grid, lower, upper, totals["records"], totals["clipped"], sizes, *tables["cells"], *tables["signs"]
-        )
+        cells, signs, faults = (found.summed(name, shape) for name, shape in task.shapes.items())
+        self._refuse_public(faults, sizes)
+        return ExactSums(grid, lower, upper, totals["records"], totals["clipped"], sizes, *cells, *signs)
 
     @property
     def _public(self) -> tuple[str, ...]:
@@ -238,19 +234,6 @@ class SparkSums:
                 )
 
 
-def _run(frame: DataFrame, task: SumTask) -> tuple[dict[str, int], dict[str, Integers]]:
-    """Return counts and tables of all partitions, added up. They go from worker to driver without a shuffle."""
-    totals = dict.fromkeys(SUM_COUNTS, 0)
-    tables = {name: np.zeros(shape, np.int64) for name, shape in task.shapes.items()}
-    result_bytes = sum(table.nbytes for table in tables.values())
-    for result in collected(frame, task, SUM_SCHEMA, result_bytes):
-        for name in SUM_COUNTS:
-            totals[name] += result[name]
-        for name in SUM_TABLES:
-            tables[name] += np.frombuffer(result[name], np.int64).reshape(tables[name].shape)
-    return totals, tables
-
-
 def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
@@ -259,3 +242,119 @@ def _names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"{what} names the column {twice!r} twice")
     return tuple(names)
+
+
+@dataclass(frozen=True)
+class MatchTask(CountingTask):
+    """A task that returns counts, the matched rows, and sums if they are asked for. Counts of labels outside the bounds and of labels that are not whole are of matched records.
+
+    The columns of a batch are ids, labels, the row of the public numbers (null without a match), their code, and the numbers. The size of the result
+    depends on ids only.
+
+    Attributes
+    ----------
+    reader : RecordReader
+        Reads ids and labels.
+    domain : Domain
+        The bounds.
+    exact : callable or None
+        What is summed.
+    shape : tuple of int
+        The shape of its sums.
+    """
+
+    COUNTS = ("records", "clipped", "not_whole", *Faults._fields)
+    ARRAYS = ("rows", "sums")
+    reader: RecordReader
+    domain: Domain
+    exact: ExactFunction | None = None
+    shape: tuple[int, ...] = ()
+
+    def __call__(self, batches: Batches) -> Batches:
+        totals = Counter[str]()
+        sums, places = np.zeros(self.shape, np.int64), [np.empty(0, np.int64)]
+        for batch in batches:
+            _, labels, faults = self.reader.read(batch.select([0, 1]))
+            totals.update({"records": batch.num_rows} | faults._asdict())
+            if not faults:
+                matched = np.asarray(batch.column(2).is_valid())
+                chosen = pa.array(np.flatnonzero(matched))
+                row, code, *numbers = (column.take(chosen) for column in batch.columns[2:])
+                places.append(np.asarray(row))
+                own = labels[matched]
+                totals.update(label_counts(own, self.domain))
+                if self.exact is not None and own.size:
+                    within = np.clip(own, self.domain.lower, self.domain.upper)
+                    sums += self.exact(within, np.stack([np.asarray(one) for one in numbers]), np.asarray(code))
+        yield self.row(totals, np.concatenate(places), sums)
+
+
+@dataclass(frozen=True)
+class SparkLabels:
+    """A `MatchedInput` over a Spark frame. The protocol documents the methods.
+
+    Attributes
+    ----------
+    source : SparkInput
+        The frame and its columns.
+    """
+
+    source: SparkInput
+
+    def __post_init__(self) -> None:
+        if self.source.person_column is not None:
+            raise InvalidInput(
+                "Spark does not score persons yet: score them on one machine (--engine arrow), or leave out the column of persons if a record is "
+                "the unit of privacy"
+            )
+        spark = self.source.frame.sparkSession
+        check_encryption(spark, allow_unencrypted=self.source.allow_unencrypted, secret=_GIVEN)
+
+    @property
+    def id_kind(self) -> str:
+        return self.source.id_kind
+
+    def in_unit(self, domain: Domain) -> SparkLabels:
+        if domain.classes is not None:
+            raise InvalidInput("Spark does not score classes yet: score them on one machine (--engine arrow)")
+        return replace(self, source=self.source.in_unit(domain))
+
+    def match(self, ids: pa.Array, domain: Domain, out_of_range: OutOfRange) -> Matched:
+        public = pa.table({"id": ids, "row": np.arange(len(ids)), "code": np.zeros(len(ids), np.int64)})
+        with nothing_charged():
+            totals, rows, _ = self._run(public, MatchTask(self.source.reader(), domain))
+        refuse_faults(totals, self.source.label_column, domain, out_of_range, self.source.id_column)
+        if np.unique(rows).size < rows.size:
+            raise InvalidInput(
+                "two records of the frame have the same id, but each record must occur once: combine these records or drop all but one"
+            )
+        return Matched(np.sort(rows), totals["records"], totals["clipped"])
+
+    def sums(
+        self,
+        ids: pa.Array,
+        numbers: Floats,
+        codes: NDArray[np.int64],
+        domain: Domain,
+        exact: ExactFunction,
+        shape: tuple[int, ...],
+    ) -> Integers:
+        columns = {str(place): column for place, column in enumerate(numbers)}
+        public = pa.table({"id": ids, "row": np.arange(len(ids)), "code": codes, **columns})
+        totals, rows, sums = self._run(public, MatchTask(self.source.reader(), domain, exact, shape))
+        faults = any(totals[name] for name in Faults._fields)
+        if faults or rows.size != len(ids) or np.unique(rows).size != rows.size:
+            raise LabelDPError(
+                "the frame gave other records when it was read again, so nothing was released, but ε was charged. Save it first, and score the saved table"
+            )
+        return sums
+
+    def _run(self, public: pa.Table, task: MatchTask) -> tuple[dict[str, int], NDArray[np.int64], Integers]:
+        """Return the counts, the matched rows and the sums of all partitions. Public numbers go to the workers; labels are not shuffled."""
+        spark = self.source.frame.sparkSession
+        records, sent = self.source.records, spark.createDataFrame(public).withColumnRenamed("id", "sent")
+        typed = records["id"].try_cast("long" if self.id_kind == "int" else "string")  # others are counted as faults
+        joined = records.join(F.broadcast(sent), typed == sent["sent"], "left").drop("sent")
+        size = 8 * (public.num_rows + int(np.prod(task.shape)))
+        found = collected(joined, task, size, public.num_rows)
+        return found.totals, found.joined("rows", np.int64), found.summed("sums", task.shape)

@@ -10,9 +10,10 @@ is raised where no variable contains a label, and tasks do not show their secret
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +82,21 @@ class Chooser(Protocol):
         """Return which records are chosen."""
 
 
+def read_labels(
+    labels: pa.Array, unit: str | None, classes: tuple[str, ...] | None = None
+) -> tuple[Floats, dict[str, int]]:
+    """Return labels as numbers, and how many are missing, not finite or of no class, by reason. If some are missing, the numbers are empty."""
+    if labels.null_count:
+        return np.empty(0), {"missing_labels": labels.null_count}
+    if classes is None:
+        numbers = label_numbers(labels, unit, "the labels")
+        return numbers, {"not_finite": int(np.count_nonzero(~np.isfinite(numbers)))}
+    given = class_labels(labels)
+    numbers = known_positions(given, classes)
+    wrong = np.isnan(numbers)
+    return numbers, {"rates" if are_rates(given[wrong]) else "no_class": int(wrong.sum())}
+
+
 @dataclass(frozen=True)
 class RecordReader:
     """A reader of batches whose first column has ids, whose second has labels, and whose third, if there is one, has persons.
@@ -109,7 +125,7 @@ class RecordReader:
         faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count, missing_persons=unknown)
         if not faults:
             typed, found = self._ids(ids)
-            numbers, wrong = self._numbers(labels)
+            numbers, wrong = read_labels(labels, self.unit, self.classes)
             faults = found._replace(**wrong)
         if faults:
             return pa.array([], pa.int64()), np.empty(0), faults
@@ -117,16 +133,6 @@ class RecordReader:
             chosen = self.limits.mask(typed, persons[0].cast(TEXT if self._is_text(persons[0]) else pa.int64()))
             return typed.filter(pa.array(chosen)), numbers[chosen], faults
         return typed, numbers, faults
-
-    def _numbers(self, labels: pa.Array) -> tuple[Floats, dict[str, int]]:
-        """Return the labels as numbers, and the number of labels that are not finite or of no class, by reason."""
-        if self.classes is None:
-            numbers = label_numbers(labels, self.unit, "the labels")
-            return numbers, {"not_finite": int(np.count_nonzero(~np.isfinite(numbers)))}
-        given = class_labels(labels)
-        numbers = known_positions(given, self.classes)
-        wrong = np.isnan(numbers)
-        return numbers, {"rates" if are_rates(given[wrong]) else "no_class": int(wrong.sum())}
 
     def typed_ids(self, ids: pa.Array) -> pa.Array:
         """Return valid ids as int64 or `TEXT`."""
@@ -148,11 +154,6 @@ class RecordReader:
         return text if bad else text.cast(pa.int64()), Faults(not_integers=bad)
 
 
-def new_result_key() -> bytes:
-    """Return a key for one pass. Every task of the pass encrypts with it, so nonces are random."""
-    return os.urandom(32)
-
-
 def encrypted_row(values: Sequence[Any], schema: pa.Schema, key: bytes) -> pa.RecordBatch:
     """Return one row of `schema` as one encrypted value. Its size should not depend on labels.
 
@@ -172,28 +173,53 @@ def encrypt(data: bytes, key: bytes) -> bytes:
     return nonce + AESGCM(key).encrypt(nonce, data, None)
 
 
-def decrypted_row(data: bytes, key: bytes, schema: pa.Schema) -> dict[str, Any]:
-    """Return the row of `schema` that `encrypted_row` encrypted."""
-    plain = AESGCM(key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None)
-    row: dict[str, Any] = pa.ipc.read_record_batch(pa.py_buffer(plain), schema).to_pylist()[0]
-    return row
-
-
-CHECK_COUNTS = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
-"""The counts of every partition."""
-
-CHECK_SCHEMA = pa.schema(
-    [
-        *((name, pa.int64()) for name in (*CHECK_COUNTS, "limb_0", "limb_1")),
-        *((name, pa.binary()) for name in ("cells", "low", "high")),
-    ]
-)
-"""The row that a check returns, encrypted."""
+def label_counts(labels: Floats, domain: Domain) -> dict[str, int]:
+    """Return the numbers of labels outside the bounds, and of labels that are not whole where the bounds are."""
+    between = np.count_nonzero(labels != np.rint(labels)) if domain.whole else 0
+    return {"clipped": int(np.count_nonzero(outside(labels, domain))), "not_whole": int(between)}
 
 
 @dataclass(frozen=True)
-class CheckTask:
-    """A task that returns one encrypted row per partition. The event log shows its size, which depends only on the grid and the number of records.
+class CountingTask:
+    """A task that returns one encrypted row per partition: counts of records, and arrays. `jobs.collected` adds up these rows.
+
+    The event log shows the size of a row, which depends only on public numbers.
+
+    Attributes
+    ----------
+    result_key : bytes
+        The key that encrypts the rows for the driver. By default a new one. Every task of the pass encrypts with it, so nonces are random.
+    """
+
+    COUNTS: ClassVar[tuple[str, ...]]
+    ARRAYS: ClassVar[tuple[str, ...]]
+    result_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False, kw_only=True)
+
+    def __call__(self, batches: Batches) -> Batches:
+        raise NotImplementedError
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the row."""
+        return pa.schema(
+            [*((name, pa.int64()) for name in self.COUNTS), *((name, pa.binary()) for name in self.ARRAYS)]
+        )
+
+    def row(self, totals: Counter[str], *arrays: Any) -> pa.RecordBatch:
+        """Return these counts and arrays, in the order of `ARRAYS`, as one encrypted value."""
+        values = [*(totals[name] for name in self.COUNTS), *(array.tobytes() for array in arrays)]
+        return encrypted_row(values, self.schema, self.result_key)
+
+    def opened(self, data: bytes) -> dict[str, Any]:
+        """Return the row that was encrypted."""
+        plain = AESGCM(self.result_key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None)
+        row: dict[str, Any] = pa.ipc.read_record_batch(pa.py_buffer(plain), self.schema).to_pylist()[0]
+        return row
+
+
+@dataclass(frozen=True)
+class CheckTask(CountingTask):
+    """A task that checks, hashes and counts the records. The size of its row depends only on the grid and the number of records.
 
     Attributes
     ----------
@@ -207,42 +233,35 @@ class CheckTask:
         The grid for counts, if known.
     repeats : bytes or None
         A key drawn for this check. With it, the digests of all ids go to the driver, which checks for equal ones.
-    result_key : bytes
-        The key that encrypts the row for the driver. By default a new one.
     """
 
+    COUNTS = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
+    ARRAYS = ("limbs", "cells", "low", "high")
     reader: RecordReader
     domain: Domain
     fingerprint: bytes = field(repr=False)
     grid: Domain | None
     repeats: bytes | None = field(repr=False)
-    result_key: bytes = field(default_factory=new_result_key, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
-        totals = dict.fromkeys(CHECK_COUNTS, 0)
-        seen = MultisetHash.from_subkeys(self.fingerprint)
+        totals, seen = Counter[str](), MultisetHash.from_subkeys(self.fingerprint)
         cells = np.zeros(0 if self.grid is None else self.grid.count, np.int64)
-        low: list[bytes] = []
-        high: list[bytes] = []
+        low, high = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
         for batch in batches:
             ids, labels, faults = self.reader.read(batch)
             records = batch.num_rows if faults or self.reader.limits is None else labels.size
-            found = {"records": records, "id_bytes": text_bytes(ids)} | faults._asdict()
-            found["clipped"] = int(np.count_nonzero(outside(labels, self.domain)))
-            if self.domain.whole:
-                found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
-            for name, count in found.items():
-                totals[name] += count
+            totals.update({"records": records, "id_bytes": text_bytes(ids)})
+            totals.update(faults._asdict())
+            totals.update(label_counts(labels, self.domain))
             seen.add(ids, labels)
             if self.grid is not None:
                 cells += histogram(labels, self.grid)
             if self.repeats is not None:
                 digests = digest_ids(ids, self.repeats)
-                low.append(digests.low.tobytes())
-                high.append(digests.high.tobytes())
-        limbs = np.asarray(seen.limbs, np.uint64).view(np.int64)
-        values = [*totals.values(), *limbs.tolist(), cells.tobytes(), b"".join(low), b"".join(high)]
-        yield encrypted_row(values, CHECK_SCHEMA, self.result_key)
+                low.append(digests.low)
+                high.append(digests.high)
+        limbs = np.asarray(seen.limbs, np.uint64)
+        yield self.row(totals, limbs, cells, np.concatenate(low), np.concatenate(high))
 
 
 def text_bytes(ids: pa.Array) -> int:

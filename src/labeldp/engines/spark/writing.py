@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from labeldp.artifact.manifest import part_path
 from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
-from labeldp.engines.fingerprint import typed_digest
+from labeldp.engines.batches import typed_digest
 from labeldp.engines.passes import Scan
 from labeldp.engines.spark import shuffle
 from labeldp.engines.spark.frames import held_ids

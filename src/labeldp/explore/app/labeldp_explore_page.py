@@ -2,7 +2,7 @@
 
 import sys
 
-from labeldp.explore.page.main import show
+from labeldp.explore.page import show
 
 if __name__ == "__main__":
     show(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -3,9 +3,8 @@
 | file | what it does |
 |---|---|
 | `model_file` | writes and reads the file |
-| `codec` | the list of types, and the entries of values |
+| `codec` | the list of types, the entries of values, and checks of trees, whose compiled code trusts its indices |
 | `estimators` | the entries of estimators |
-| `trees` | checks trees, whose compiled code trusts its indices |
 | `lightgbm_text`, `xgboost_json` | the entries of packages that may be missing |
 | `skops_file` | scikit-learn estimators that are not listed, in the format of skops |
 """

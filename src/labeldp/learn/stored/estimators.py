@@ -38,10 +38,19 @@ from labeldp.learn.learners import BoostingRegressor, StackedRegressor
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
 from labeldp.learn.regressor import LabelDPRegressor
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
-from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
-from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.learn.stored.codec import (
+    MOST_CATEGORIES,
+    NotStorable,
+    State,
+    StoredType,
+    add,
+    add_on_demand,
+    check_boosting,
+)
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.learn.sums_then_labels import SumsThenLabels
 from labeldp.losses import Loss
@@ -108,11 +117,8 @@ def _check_function(transformer: Any) -> None:
     arguments = transformer.kw_args or {}
     numbers = all(type(number) in {int, float} for number in arguments.values())
     clips = transformer.func is np.clip and set(arguments) == {"a_min", "a_max"} and numbers
-    if (
-        not (clips or (transformer.func is None and not arguments))
-        or transformer.inverse_func
-        or transformer.inv_kw_args
-    ):
+    plain = clips or (transformer.func is None and not arguments)
+    if not plain or transformer.inverse_func or transformer.inv_kw_args:
         raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
@@ -220,6 +226,11 @@ def _check_encoded(model: Any) -> None:
         raise InvalidInput("the trees do not fit the columns")
 
 
+def _check_conditional(model: Any) -> None:
+    if model.scores is not None and model.first is None:
+        raise InvalidInput("the model of the scores is missing")
+
+
 def _check_private(model: Any) -> None:
     if model.ledger is not None:  # a copy without it could be fitted at no charge
         raise NotStorable("an estimator with a ledger cannot be stored: save its estimator_, with the bounds as facts")
@@ -230,13 +241,8 @@ def _check_rates(model: Any) -> None:
         return
     classes = model.mechanism.outputs.size
     models = 1 if classes == 2 else classes
-    for name, size in (
-        ("slopes_", models),
-        ("shifts_", models),
-        ("floors_", models),
-        ("rates_", classes),
-        ("balance_", classes),
-    ):
+    sizes = dict.fromkeys(("slopes_", "shifts_", "floors_"), models) | dict.fromkeys(("rates_", "balance_"), classes)
+    for name, size in sizes.items():
         if finite_floats(getattr(model, name), name).shape != (size,):
             raise InvalidInput(f"{name} does not fit the classes")
     if len(all_are(model.models_, BaseEstimator, "models")) != models:
@@ -249,8 +255,10 @@ def _check_classifier(model: Any) -> None:
         return
     if model.classes_.ndim != 1:
         raise InvalidInput("the classes are damaged")
-    mechanism = getattr(model.estimator_, "mechanism", None)
-    if model.classes_.size != (2 if mechanism is None else mechanism.outputs.size):
+    fitted, classes = model.estimator_, 2
+    if not isinstance(fitted, SumsModel):
+        classes = len(fitted.classes) if isinstance(fitted, ClassesModel) else fitted.mechanism.outputs.size
+    if model.classes_.size != classes:
         raise InvalidInput("the classes do not fit the model")
 
 
@@ -306,6 +314,14 @@ RATES: dict[str, Types] = {
     **dict.fromkeys(("slopes_", "shifts_", "floors_", "rates_", "balance_"), ARRAY),
 }
 STACK: dict[str, Types] = {"base_": NUMBER, "models_": (list,), "facts_": (list,)}
+PRIVATE: dict[str, Types] = {
+    "ledger": (NONE,),
+    "method_": (Method,),
+    "mechanism_": (FiniteMechanism,),
+    "sums_": (PrivateSums,),
+    "_spent": (Fraction,),
+    "_fits": (dict,),
+}
 BOOSTING: Types = (HistGradientBoostingRegressor,)
 INPUT = ("n_features_in_", "feature_names_in_")
 OUTPUT = (*INPUT, "_sklearn_output_config")
@@ -343,23 +359,13 @@ add(
     estimator(ConstantsToZero, fitted=SCALED),
     estimator(SimpleImputer, fitted=IMPUTED),
     estimator(MissingIndicator, fitted=INDICATED),
-    estimator(
-        SmoothRidge,
-        {"numeric": (int, NONE), **RIDGE},
-        _check_ridge,
-        fitted=INPUT,
-    ),
+    estimator(SmoothRidge, {"numeric": (int, NONE), **RIDGE}, _check_ridge, fitted=INPUT),
     estimator(
         LinearStart,
         {"trees": BOOSTING, "trees_": BOOSTING, "line": (SmoothRidge, NONE), "line_": (SmoothRidge, NONE)},
         fitted=INPUT,
     ),
-    estimator(
-        Stack,
-        {"numeric": (int, NONE), **STACK},
-        _check_stack,
-        fitted=INPUT,
-    ),
+    estimator(Stack, {"numeric": (int, NONE), **STACK}, _check_stack, fitted=INPUT),
     *(
         estimator(kind, {"encoder_": (ColumnEncoder,), "model_": models}, _check_encoded, fitted=INPUT)
         for kind, models in ((BoostingRegressor, (LinearStart, Trees)), (StackedRegressor, (Stack,)))
@@ -379,41 +385,27 @@ add(
             "scores_": (NormalScores,),
             "location_": (BaseEstimator,),
             "spread_": (BaseEstimator, NONE),
-            "level_": NUMBER,
-            "weight_": NUMBER,
-            "factor_": NUMBER,
-            "floor_": NUMBER,
+            **dict.fromkeys(("level_", "weight_", "factor_", "floor_"), NUMBER),
+            "first": (SumsModel, NONE),
+            "scores": (NormalScores, NONE),
         },
+        _check_conditional,
     ),
     estimator(ClassRates, {"mechanism": (FiniteMechanism,), "encoder_": (ColumnEncoder, NONE), **RATES}, _check_rates),
     estimator(
         LabelDPClassifier,
-        {
-            "ledger": (NONE,),
-            "method_": (Method,),
-            "mechanism_": (FiniteMechanism,),
-            "sums_": (PrivateSums,),
-            "estimator_": (ClassRates, SumsModel),
-            "classes_": ARRAY,
-            "_spent": (Fraction,),
-            "_fits": (dict,),
-        },
+        {**PRIVATE, "estimator_": (ClassRates, SumsModel, ClassesModel), "classes_": ARRAY},
         _check_classifier,
         fitted=(*INPUT, "epsilon_spent_"),
     ),
     estimator(
         LabelDPRegressor,
         {
+            **PRIVATE,
             "domain": (Domain, tuple),
             "loss": (str, Loss),
             "prior": (Prior, NONE),
-            "ledger": (NONE,),
-            "method_": (Method,),
-            "mechanism_": (FiniteMechanism,),
-            "sums_": (PrivateSums,),
-            "estimator_": (BaseEstimator, SumsModel),
-            "_spent": (Fraction,),
-            "_fits": (dict,),
+            "estimator_": (BaseEstimator, SumsModel, ScoreModel),
         },
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),
@@ -421,4 +413,4 @@ add(
     StoredType("Generator", np.random.Generator, _generator_state, _generator),
 )
 # The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
-add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_file"))
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_regressor"))

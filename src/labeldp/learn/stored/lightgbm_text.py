@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.learn.record_checks import exactly, is_a
-from labeldp.learn.stored.codec import NotStorable, State, StoredType, add
-from labeldp.learn.stored.trees import check_children, plain_parameters, with_parameters
+from labeldp.learn.stored.codec import (
+    NotStorable,
+    State,
+    StoredType,
+    add,
+    check_children,
+    plain_parameters,
+    with_parameters,
+)
 
 MOST_LEAVES = 131_072
 """LightGBM's own limit on the leaves of a tree."""

@@ -1,7 +1,7 @@
 """The file of a model: its arrays as safetensors, and its structure as JSON in one more array.
 
 A value without a JSON form is an object with one key, the name of its format. Loading builds only types that have an
-entry (`codec`, `estimators`, `trees`) or that skops may build (`skops_file`).
+entry (`codec`, `estimators`) or that skops may build (`skops_file`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from labeldp.errors import InvalidInput
 from labeldp.learn.class_rates import ClassRates
 from labeldp.learn.classifier import LabelDPClassifier
 from labeldp.learn.record_checks import all_are, is_a
+from labeldp.learn.score_model import ScoreModel
 from labeldp.learn.stored import estimators  # noqa: F401 - enters the types of estimators
-from labeldp.learn.stored.codec import NotStorable, type_named, type_of
+from labeldp.learn.stored.codec import TREE_NODES, NotStorable, type_named, type_of
 from labeldp.learn.stored.skops_file import from_skops, is_of_scikit_learn, to_skops
-from labeldp.learn.stored.trees import TREE_NODES
+from labeldp.learn.sums.classes_model import ClassesModel
 from labeldp.learn.sums.sums_model import SumsModel
 
 Arrays = dict[str, NDArray[Any]]
@@ -233,6 +234,6 @@ def from_bytes(data: bytes) -> Any:
 
 def _predicts(model: Any) -> bool:
     """Return whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
-    if isinstance(model, (SumsModel, ClassRates, LabelDPClassifier)):
+    if isinstance(model, (SumsModel, ScoreModel, ClassesModel, ClassRates, LabelDPClassifier)):
         return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

@@ -13,9 +13,8 @@ from labeldp.artifact.id_join import require_distinct
 from labeldp.budget import Epsilon
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text
-from labeldp.learn.joined_features import read_features
+from labeldp.learn.joined_features import read_features, warn_of_suspects
 from labeldp.learn.sums.cells_plan import CellsPlan
-from labeldp.learn.suspects import warn_of_suspects
 from labeldp.tables.files import Phase
 
 

@@ -280,7 +280,7 @@ class Linearised:
     """
 
     def __init__(
-        self, evidence: Evidence, link: Link | None = None, base: float = 0.0, effects: Floats | None = None
+        self, evidence: Evidence, link: Link | None = None, base: float | Floats = 0.0, effects: Floats | None = None
     ) -> None:
         asked = evidence.questions
         self.blocks, self.noise, self.answers = evidence.blocks, evidence.noise, evidence.answers
@@ -385,6 +385,27 @@ def posterior_given(evidence: Evidence, variances: Floats, rest: float) -> Poste
     return Linearised(evidence).posterior(variances, rest)
 
 
+def hopeful(evidence: Evidence, belief: Posterior) -> Posterior:
+    """Return the posterior to plan sums with: variances are larger where little is known about them.
+
+    Where noise dominates, sums about a block lower the error in proportion to the square of its variance τ. So they are planned with
+    the root of the expected τ². Without this, a column that was never asked about would look worthless after the first answers, and a column
+    with many categories is not among the first. The posterior of log τ is taken to be normal, with the Fisher
+    information of the answers and of the prior.
+    """
+    linear = Linearised(evidence)
+    scaled = linear.images * np.sqrt(belief.variances[linear.owners])[:, None]
+    factor = cholesky(scaled.T @ scaled + belief.rest * linear.shared + np.diag(linear.noise))
+    solved = solve_triangular(factor, scaled.T, lower=True, check_finite=False)
+    variances = belief.variances.copy()
+    for number, block in enumerate(evidence.blocks):
+        if block.kind in SPREAD:
+            own = solved[:, linear.owners == number]
+            information = 0.5 * float(np.square(own.T @ own).sum())
+            variances[number] *= np.exp(1 / (SPREAD[block.kind] ** -2 + information))
+    return linear.posterior(np.minimum(variances, belief.variances[0]), belief.rest)
+
+
 def infer(evidence: Evidence, label_variance: float) -> Posterior:
     """Return the posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
 
@@ -452,6 +473,15 @@ def _linearised(
         score = score + np.clip(reached - score, -LONGEST_STEP, LONGEST_STEP) * (1.0 if number else 0.7)
     loss, _, best = min(tried, key=lambda one: one[:2])
     return base, best, loss
+
+
+def relinearised(evidence: Evidence, belief: Posterior, link: Link, base: Floats, score: Floats) -> Posterior:
+    """Return the posterior of the effects on the scale of two classes' link around other scores: each record has its own base.
+
+    The variances of the blocks stay.
+    """
+    rest = link.width * float(link.slope(base + score).mean())
+    return Linearised(evidence, link, base, score).posterior(belief.variances, rest)
 
 
 def _balanced(link: Link, score: Floats, mean: float) -> float:

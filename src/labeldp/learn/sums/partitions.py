@@ -22,14 +22,14 @@ MOST_COLUMNS = 300
 """More columns than this are left to labels: the counts of all pairs of cells would fill the memory."""
 MOST_BINS = 32
 """A numeric column is cut at quantiles into at most this number of cells."""
-MOST_CATEGORIES = 64
+MOST_CATEGORIES = 256
 """A categorical column has at most this number of cells; rarer categories share one."""
 PARTITION_CELLS = 1500
 """With many columns, each has fewer cells, so that all together have about this number."""
 LARGEST_PARTITION = 1 << 15
 """A stored column with more cells than this is not read. Fitted ones have far fewer."""
-FEWEST_ROWS = 20
-"""A category with fewer records than this, or than 1/200 of them, shares a cell with other rare ones."""
+FEWEST_ROWS = 5
+"""A category with fewer records than this, or than 1/2000 of them, shares a cell with other rare ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Partitions:
             table,
             categorical=categorical_names,
             numeric=numeric_names,
-            min_count=max(FEWEST_ROWS, table.rows // 200),
+            min_count=max(FEWEST_ROWS, table.rows // 2000),
             max_categories=min(MOST_CATEGORIES, share),
         )
         categories, numbers = _read(encoder, table)

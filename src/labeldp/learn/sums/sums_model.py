@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Terms = list[tuple[int, NDArray[Any], Floats | None]]
 CHUNK = 1 << 14
 """Rows whose uncertainty is computed at a time."""
+COLUMN_MISFIT, PAIR_MISFIT = 0.015, 0.08
+"""The variance of scores that cells of columns and of pairs cannot express, as shares of the variances of their effects. At ε = 40 and 10,000
+records, the errors of models on 17 real data sets exceeded those of boosting by 2.7 % of the explained variance (median; at most 17 %)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +161,20 @@ class SumsModel(ReprMixin):
         """
         return self.range.unclipped(self.link.mean(self._scores(self._terms(X))))
 
+    def scores(self, X: Any) -> Floats:
+        """Return the sum of the mean and of all effects of each record.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+        """
+        return self._scores(self._terms(X))
+
     def _scores(self, terms: Terms) -> Floats:
         """Return the sum of the mean and of all effects of each record."""
         found = np.full(len(terms[0][1]), self.mean)
@@ -195,14 +212,17 @@ class SumsModel(ReprMixin):
         return found
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
-        """Return intervals for the *mean* label of records with these features, for the uncertainty due to the noise of the sums.
+        """Return intervals for the *mean* label of records with these features.
+
+        They account for the noise of the sums, for the sampling of the records, and for the usual difference between such a
+        model and the truth. Effects of three or more columns together may be larger than that.
 
         Parameters
         ----------
         X : table or array
             The features.
         level : float
-            The probability that an interval holds the mean, under the model: effects add up, and the effects of one column have the same variance.
+            The probability that an interval holds the mean, under the model: effects add up, and the effects of one column vary alike.
 
         Returns
         -------
@@ -231,6 +251,15 @@ class SumsModel(ReprMixin):
         terms = self._terms(X)
         return self.range.factor * self.link.slope(self._scores(terms)) * self._deviations(terms)
 
+    @property
+    def misfit(self) -> float:
+        """The variance of scores that effects of columns and of pairs are expected not to express."""
+        explained = [
+            float(weights @ np.square(effects)) for weights, effects in zip(self.weights, self.effects, strict=True)
+        ]
+        columns = len(self.partitions.names)
+        return COLUMN_MISFIT * sum(explained[:columns]) + PAIR_MISFIT * sum(explained[columns:])
+
     def _deviations(self, terms: Terms) -> Floats:
         """Return the standard deviation of each record's score."""
         starts = np.cumsum([1, *(len(effects) for effects in self.effects)])
@@ -242,7 +271,7 @@ class SumsModel(ReprMixin):
                 own = self.spread[starts[number] : starts[number + 1]]
                 taken = np.vstack([own, np.zeros(own.shape[1])])[cells[rows]]
                 total += taken if share is None else share[rows, None] * taken
-            found[rows] = np.sqrt(np.square(total).sum(axis=1))
+            found[rows] = np.sqrt(np.square(total).sum(axis=1) + self.misfit)
         return found
 
     def _terms(self, X: Any) -> Terms:

@@ -13,8 +13,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.paper.data.dataset import RARE, Dataset
-from labeldp.paper.data.text_errors import located, reading
+from labeldp.paper.data.dataset import RARE, Dataset, located, reading
 from labeldp.tables.csv_text import looks_like_data
 
 BLANK = -1
@@ -247,9 +246,9 @@ def _blocks(path: Path, ddi: Path | None) -> Iterator[Block]:
         return _csv_blocks(path)
     if not name.endswith((".dat", ".dat.gz")):
         raise InvalidInput(f"{path.name}: expected EXT1940USCB.dat, an IPUMS extract (.dat, .dat.gz) or a .csv")
-    beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".xml")
-    if ddi is None and beside.is_file():
-        ddi = beside
+    neighbour = path.with_name(path.name.removesuffix(".gz")).with_suffix(".xml")
+    if ddi is None and neighbour.is_file():
+        ddi = neighbour
     return (ARCHIVE_LAYOUT if ddi is None else ipums_layout(ddi)).read(path)
 
 

@@ -1,6 +1,7 @@
 """The paper's evaluation: `labeldp reproduce` on the command line, `Reproduction` in Python.
 
-`tasks` has the three experiments, `methods` what they compare, `trainings` trains the models, `results` compares figures.
+`tasks` has the three experiments and what they compare, `trainings` trains the models, `reproduction` compares figures, and `figures`
+draws them.
 """
 
 from labeldp.paper.experiments.reproduction import Reproduction

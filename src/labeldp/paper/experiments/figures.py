@@ -10,11 +10,8 @@ import numpy as np
 
 from labeldp import plots
 from labeldp.mechanisms.auto import Choice
-from labeldp.paper.experiments import results
-from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.reproduction import Reproduction
-from labeldp.paper.experiments.results import Figures
-from labeldp.paper.experiments.tasks import INFINITY, LabelDistribution, Published, Task
+from labeldp.paper.experiments.reproduction import Figures, Reproduction, grid, side_by_side, write_figures, write_table
+from labeldp.paper.experiments.tasks import INFINITY, NOT_PRIVATE, LabelDistribution, Published, Task, get_method
 from labeldp.paper.html_page import Report
 from labeldp.plots import in_words, save
 
@@ -130,12 +127,12 @@ def write_reproduction(reproduction: Reproduction, folder: Path, command: str) -
     """Write `figures.csv`, the tables as CSV, the figures as PNG and SVG, and `report.html`. Returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "figures.csv"]
-    results.write_figures(written[0], reproduction.compared_figures())
+    write_figures(written[0], reproduction.compared_figures())
     task, exact, tested = reproduction.task, reproduction.exact, reproduction.tested
     for column, measured, stand_in in (("mechanism", exact, reproduction.exact_stand_in), ("test", tested, {})):
         if task.published and measured:
             written.append(folder / f"table-{column}.csv")
-            results.write_table(written[-1], *results.side_by_side(column, measured, task.published, stand_in))
+            write_table(written[-1], *side_by_side(column, measured, task.published, stand_in))
     drawn = draw(task, reproduction.labels, exact, tested)
     for name, figure in drawn.items():
         for kind in ("png", "svg"):
@@ -184,7 +181,7 @@ def _mechanism(report: Report, reproduction: Reproduction) -> None:
         words += f" The stand-in has {reproduction.stand_in_labels.records:,} training labels."
     report.text(words)
     if task.published:
-        head, rows = results.side_by_side("mechanism", exact, task.published, stand_in)
+        head, rows = side_by_side("mechanism", exact, task.published, stand_in)
         report.table(head, rows, caption="Published and computed, and computed over published")
     _grid(report, exact, task, "All methods; the lowest in each row is bold")
     if stand_in:
@@ -207,7 +204,7 @@ def _generalization(report: Report, reproduction: Reproduction) -> None:
         "mean ± standard deviation over seeds. All are in `figures.csv`."
     )
     if task.published:
-        head, rows = results.side_by_side("test", reproduction.tested, task.published)
+        head, rows = side_by_side("test", reproduction.tested, task.published)
         report.table(head, rows, caption="Published and measured, and measured over published")
     _grid(report, reproduction.tested, task, "All methods that were trained; the lowest in each row is bold")
     ours = [method.title for method in map(get_method, task.methods) if method.ours]
@@ -215,6 +212,6 @@ def _generalization(report: Report, reproduction: Reproduction) -> None:
     _grid(report, reproduction.sampled, task, "Mean squared error of the training labels as drawn in these runs")
 
 
-def _grid(report: Report, measured: results.Figures, task: Task, caption: str) -> None:
-    head, rows, best = results.grid(measured, task.methods)
+def _grid(report: Report, measured: Figures, task: Task, caption: str) -> None:
+    head, rows, best = grid(measured, task.methods)
     report.table(head, rows, caption=caption, best=best)

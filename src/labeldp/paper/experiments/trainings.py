@@ -32,8 +32,7 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import parse_json
 from labeldp.learn.learners import BoostingRegressor
 from labeldp.paper.data import Dataset
-from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
-from labeldp.paper.experiments.tasks import INFINITY, Task
+from labeldp.paper.experiments.tasks import INFINITY, NOT_PRIVATE, Targets, Task, get_method
 from labeldp.paper.network.network_regressor import NetworkRegressor, network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 

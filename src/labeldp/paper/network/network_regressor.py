@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -23,6 +24,9 @@ from labeldp.learn.estimator_checks import QuietScore, without_values
 from labeldp.learn.feature_columns import ColumnEncoder, ColumnKey, standardizer
 from labeldp.learn.feature_tables import FeatureTable
 from labeldp.learn.learners import LEARNERS, Learner, LearnerRequest
+from labeldp.learn.record_checks import all_are, exactly, is_a
+from labeldp.learn.stored.codec import State, StoredType, add
+from labeldp.learn.stored.estimators import estimator
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
 
 if TYPE_CHECKING:
@@ -220,13 +224,11 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
             predictions = network.predict(codes[held_out], inputs[held_out])
             return mean_loss(self.loss, predictions, targets[held_out], None if weights is None else weights[held_out])
 
-        everything = bool(used.all())
+        rows = slice(None) if used.all() else used  # without a copy, if nothing is left out
         with training_progress(int(used.sum()), settings.epochs) if self.progress else nullcontext() as bar:
             final = _trainer().train(
-                codes if everything else codes[used],
-                inputs if everything else inputs[used],
-                targets if everything else targets[used],
-                weights=None if weights is None else weights[used],
+                *(codes[rows], inputs[rows], targets[rows]),
+                weights=None if weights is None else weights[rows],
                 sizes=self.encoder_.sizes,
                 settings=settings,
                 after_batch=bar,
@@ -397,9 +399,44 @@ def _made(request: LearnerRequest) -> Any:
 LEARNERS.add(
     Learner(
         "network",
-        help="the paper's network; needs the extra labeldp[torch]",
-        make=_made,
+        "the paper's network; needs the extra labeldp[torch]",
+        _made,
         losses=("squared", "poisson"),
         own_progress=True,
     )
+)
+
+
+def _weights(state: State) -> Weights:
+    loss, embeddings, offsets, kernels, biases, center, scale = exactly(state, *Weights.__dataclass_fields__)
+    arrays = (embeddings, *all_are(kernels, np.ndarray, "kernels"))
+    if loss not in {"squared", "poisson"} or any(array.dtype != np.float32 or array.ndim != 2 for array in arrays):
+        raise InvalidInput("the layers are damaged")
+    if offsets.dtype != np.int32 or offsets.ndim != 1 or (offsets < 0).any():
+        raise InvalidInput("the offsets are damaged")
+    widths = [kernel.shape[1] for kernel in kernels]
+    inputs = [kernel.shape[0] for kernel in kernels]
+    chained = widths[:-1] == inputs[1:] and widths[-1:] == [1] and min(inputs) > 0
+    if not chained or [bias.shape for bias in all_are(biases, np.ndarray, "biases")] != [(width,) for width in widths]:
+        raise InvalidInput("the layers do not fit each other")
+    numbers = (float(is_a(number, int, float, what="a scale")) for number in (center, scale))
+    return Weights(loss, embeddings, offsets, tuple(kernels), tuple(biases), *numbers)
+
+
+def _check(model: Any) -> None:
+    if not hasattr(model, "weights_"):
+        return
+    weights, sizes = model.weights_, np.asarray(model.encoder_.sizes, np.int64)
+    if weights.offsets.shape != sizes.shape or (weights.offsets + sizes > len(weights.embeddings)).any():
+        raise InvalidInput("the embeddings do not fit the columns")
+
+
+add(
+    StoredType("Weights", Weights, vars, _weights),
+    estimator(
+        NetworkRegressor,
+        {"encoder_": (ColumnEncoder,), "scaler_": (Pipeline,), "weights_": (Weights,)},
+        _check,
+        fitted=("n_features_in_", "feature_names_in_", "loss_curve_", "validation_loss_curve_"),
+    ),
 )

@@ -12,8 +12,24 @@ import streamlit as st
 
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.risk import odds
-from labeldp.explore.answers import Designed, caveats, compared, curve, designed, headline, simulated_prior, why_none
-from labeldp.explore.exports import (
+from labeldp.explore import charts
+from labeldp.explore.answers import (
+    RECEIVED,
+    Designed,
+    Question,
+    Reported,
+    apart,
+    caveats,
+    channel,
+    compared,
+    curve,
+    designed,
+    headline,
+    reported,
+    simulated_prior,
+    why_none,
+)
+from labeldp.explore.files import (
     FIGURES,
     PRIOR_FILE,
     Names,
@@ -23,10 +39,7 @@ from labeldp.explore.exports import (
     prior_csv,
     python_call,
 )
-from labeldp.explore.page import charts
-from labeldp.explore.page.sidebar import as_text, controls
-from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.views import Reported, apart, channel, reported
+from labeldp.explore.sidebar import as_text, controls
 from labeldp.formatting import count_of, percent, plain
 from labeldp.mechanisms.prediction import PREDICTION_LABELS
 from labeldp.mechanisms.registry import MECHANISMS

@@ -18,8 +18,7 @@ from labeldp import plots
 from labeldp.arrays import Floats
 from labeldp.evaluate import Advice
 from labeldp.evaluate.comparison import Comparison
-from labeldp.explore.answers import Headline
-from labeldp.explore.views import Channel, Reported, grouped
+from labeldp.explore.answers import Channel, Headline, Reported, grouped
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior

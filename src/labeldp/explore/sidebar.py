@@ -9,9 +9,8 @@ import streamlit as st
 
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.shapes import SHAPES
-from labeldp.explore.answers import offered
-from labeldp.explore.question import PAGE_CELLS, RECEIVED, Question
-from labeldp.explore.uploads import Known, read_path, read_upload
+from labeldp.explore.answers import PAGE_CELLS, RECEIVED, Question, offered
+from labeldp.explore.files import Known, read_path, read_upload
 from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
 

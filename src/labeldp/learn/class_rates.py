@@ -23,6 +23,7 @@ from labeldp.arrays import Floats
 from labeldp.learn.cross_fitting import checked_codes, out_of_fold, prepared, steps_of
 from labeldp.learn.estimator_checks import check_fit_parameters, without_values
 from labeldp.learn.stack import Member
+from labeldp.learn.sums.classes_model import balance
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.decoding import indicator_values
 from labeldp.release.label_range import likely_rates
@@ -33,8 +34,6 @@ SLOPE = 0.3
 """The standard deviation of a calibration's slope around 1, before the private labels are seen."""
 LARGEST = 15.0
 """Logarithms of odds are clipped here."""
-BALANCING = 200
-"""The most steps that bring mean rates to the base rates."""
 
 
 class ClassRates(BaseEstimator):  # type: ignore[misc]
@@ -223,14 +222,3 @@ def _calibrated(odds: Floats, values: Floats, weights: Floats) -> tuple[float, f
     noise = max(1.0, float(values.var()) / max(centre * (1 - centre), 1e-9))
     found = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(0.0, 3.0), (-LARGEST, LARGEST)])
     return float(found.x[0]), float(found.x[1])
-
-
-def balance(logs: Floats, rates: Floats, weights: Floats | None = None) -> Floats:
-    """Return what to add to the logarithms of each class so that mean rates are these."""
-    added = np.zeros(len(rates))
-    for _ in range(BALANCING):
-        step = np.log(rates) - np.log(np.average(softmax(logs + added, axis=1), axis=0, weights=weights))
-        added += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return np.asarray(added - added.mean(), np.float64)

@@ -15,7 +15,6 @@ from labeldp.errors import InvalidInput
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.feature_tables import FeatureTable
 from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
-from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 
 FOLDS = 3
@@ -36,7 +35,7 @@ def checked_codes(y: Any, mechanism: FiniteMechanism) -> NDArray[np.intp]:
 
 
 def prepared(
-    estimator: Any, X: Any, rows: int, first: SumsModel | None = None
+    estimator: Any, X: Any, rows: int, first: Any = None
 ) -> tuple[ColumnEncoder | None, Callable[[float], Any], Any]:
     """Return the encoder of a table, how to make a regressor for values of some worth, and the features that it takes.
 
@@ -56,7 +55,7 @@ def prepared(
     return encoder, lambda share: clone(boosting).set_params(share=share).model(rows, numeric), X
 
 
-def encoded(X: Any, encoder: ColumnEncoder | None, first: SumsModel | None) -> Any:
+def encoded(X: Any, encoder: ColumnEncoder | None, first: Any) -> Any:
     """Return features as the regressors of `prepared` take them."""
     matrix = X if encoder is None else encoder.ordinal(X)
     return matrix if first is None else np.column_stack([first.predict(X), matrix])

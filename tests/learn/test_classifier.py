@@ -50,6 +50,8 @@ def test_scikit_learn_checks_pass_where_noise_is_negligible(estimator, check):
 def test_scikit_learn_checks_pass_but_for_those_that_need_determinism(estimator, check):
     if check.func.__name__ in NEED_DETERMINISM or check.func.__name__ in NEED_EQUAL_FITS:
         pytest.skip("compares two fits, and every fit draws new noise")
+    if estimator.method == "sums" and "sample_weight" in check.func.__name__:
+        pytest.skip("sums refuse sample weights")
     if check.keywords.get("readonly_memmap"):
         pytest.skip("slow; the test above has this check")
     check(estimator)
@@ -260,6 +262,18 @@ def test_the_mean_rates_of_sums_are_the_private_base_rates_and_effects_are_found
     assert model.plot_effects(of="red").axes
     with pytest.raises(InvalidInput, match="unknown class"):
         model.plot_effects(of="purple")
+
+
+@pytest.mark.parametrize("rows", [12, 60])
+@pytest.mark.parametrize("epsilon", [0.01, 1, 40])
+def test_a_few_noisy_records_of_many_classes_still_make_a_model(rows, epsilon):
+    features = np.column_stack([np.arange(rows), np.arange(rows) % 4])
+    for classes in (3, 12):
+        labels = np.arange(rows) % classes
+        model = LabelDPClassifier(epsilon=epsilon, classes=range(classes), method="sums").fit(features, labels)
+        rates = model.predict_proba(np.vstack([features, 1e6 * features]))
+        assert 0 < rates.min() <= rates.max() < 1
+        np.testing.assert_allclose(rates.sum(axis=1), 1)
 
 
 def test_counts_of_many_classes_decide_within_epsilon():

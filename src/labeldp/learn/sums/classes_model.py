@@ -10,7 +10,7 @@ effects of one class after the other are inferred again from the same answers, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import ReprMixin
-from labeldp.learn.sums.inference import infer_link, relinearised
+from labeldp.learn.sums.inference import LARGEST_SCORE, infer_link, relinearised
 from labeldp.learn.sums.sums_learner import Learned, SumsLearner, links_for
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.release.label_range import LabelRange, class_looks
@@ -73,8 +73,9 @@ class ClassesModel(ReprMixin):
         array of float of shape (rows, classes)
             Never 0 or 1.
         """
-        scores = [model.scores(X) - model.mean + log_expit(model.mean) for model in self.models]
-        return np.asarray(softmax(np.column_stack(scores), axis=1))
+        scores = np.column_stack([model.scores(X) - model.mean + log_expit(model.mean) for model in self.models])
+        below = scores - scores.max(axis=1, keepdims=True)
+        return np.asarray(softmax(np.maximum(below, -LARGEST_SCORE), axis=1))
 
     def of(self, name: str) -> SumsModel:
         """Return the model of one class, whose effects are on the odds of that class.
@@ -133,11 +134,12 @@ def learn_classes(
             own.evidence.gram = learned[0].evidence.gram  # it may be large, and classes may be twenty
         links = links_for(own.found, queries.domain)
         link, bases[place], belief = infer_link(own.evidence, own.belief, own.found.variance, links)
-        learned.append(own._replace(belief=belief))
         score[:, place] = own.evidence.total(belief.effects(own.evidence))
+        # What moves the odds against all others is shared out between the class and the others.
+        learned.append(own._replace(belief=replace(belief, mean=belief.mean * (1 - 1 / len(names)))))
     rates = link.mean(bases + score).mean(axis=0)
     rates = rates / rates.sum()
-    score *= 1 - 1 / len(names)  # what moves the odds against all others is shared out between the class and the others
+    score = np.clip(score * (1 - 1 / len(names)), -LARGEST_SCORE, LARGEST_SCORE)
     base = np.log(rates)
     base = base + balance(base + score, rates)
     for _ in range(SWEEPS):
@@ -145,7 +147,8 @@ def learn_classes(
             others = logsumexp(np.delete(base + score, place, axis=1), axis=1)
             belief = relinearised(own.evidence, own.belief, link, base[place] - others, score[:, place])
             learned[place] = own._replace(belief=belief)
-            score[:, place] = own.evidence.total(belief.effects(own.evidence))
+            found = own.evidence.total(belief.effects(own.evidence))
+            score[:, place] = np.clip(found, -LARGEST_SCORE, LARGEST_SCORE)
         base = base + balance(base + score, rates)
     # The effect of the mean's block becomes a part of the model's mean.
     means = np.array([own.belief.effects(own.evidence)[0] for own in learned])

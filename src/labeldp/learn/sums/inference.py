@@ -16,7 +16,7 @@ posterior means are still the best linear estimates.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -478,10 +478,14 @@ def _linearised(
 def relinearised(evidence: Evidence, belief: Posterior, link: Link, base: Floats, score: Floats) -> Posterior:
     """Return the posterior of the effects on the scale of two classes' link around other scores: each record has its own base.
 
-    The variances of the blocks stay.
+    The variances of the blocks stay, and no score moves by more than `LONGEST_STEP` from that of `belief`: with few noisy sums, a
+    whole step may be far off.
     """
     rest = link.width * float(link.slope(base + score).mean())
-    return Linearised(evidence, link, base, score).posterior(belief.variances, rest)
+    found = Linearised(evidence, link, base, score).posterior(belief.variances, rest)
+    moved = replace(found, mean=found.mean - belief.mean)
+    longest = float(np.abs(evidence.total(moved.effects(evidence))).max())
+    return replace(found, mean=belief.mean + moved.mean * min(1.0, LONGEST_STEP / max(longest, 1e-300)))
 
 
 def _balanced(link: Link, score: Floats, mean: float) -> float:

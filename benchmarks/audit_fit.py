@@ -34,7 +34,7 @@ from labeldp.learn.regressor import BothFit, Unit
 from labeldp.learn.sums import sums_learner as learner
 from labeldp.learn.sums.questions import Plan
 from labeldp.learn.sums_then_labels import epsilon_for_sums, plan_for_residuals
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling import integer_noise
 
@@ -103,7 +103,7 @@ def count(label: int, fits: int, planted: float, both: bool) -> np.ndarray:
         mock.patch.object(learner, "plan", one_sum),
         mock.patch.object(learner.SumsLearner, "model"),
         mock.patch.object(integer_noise, "add_laplace", noisy),
-        mock.patch.object(sums_draw, "add_laplace", noisy),
+        mock.patch.object(grid_labels, "add_laplace", noisy),
     ):
         for _ in range(fits):
             queries = release(label, reserved)

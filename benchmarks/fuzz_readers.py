@@ -626,8 +626,9 @@ def saved_models() -> tuple[Scene, ...]:
     scenes = [saved_model()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private = LabelDPRegressor(epsilon=1, domain=(0.0, 1e8), loss="absolute").fit(features, labels)
-        scenes.append(_saved(private.estimator_, ["x", "colour"], loss="absolute"))
+        for method in ("labels", "sums"):
+            private = LabelDPRegressor(epsilon=1, domain=(0.0, 1e8), loss="absolute", method=method)
+            scenes.append(_saved(private.fit(features, labels).estimator_, ["x", "colour"], loss="absolute"))
         with contextlib.suppress(ImportError):
             from labeldp.paper.network import NetworkRegressor
 

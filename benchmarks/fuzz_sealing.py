@@ -24,12 +24,14 @@ Scene = dict[str, bytes]
 
 def with_mechanism_digest(content: bytes) -> bytes:
     """A description of a mechanism with the digest of its numbers."""
-    from labeldp.mechanisms.mechanism import encoder_from_json
+    from labeldp.json_text import read_record
+    from labeldp.mechanisms.mechanism import Grid, Thresholds
     from labeldp.sampling import table_from_json
 
     try:
         record = json.loads(content)
-        encoder, table = encoder_from_json(record["encoder"]), table_from_json(record["table"])
+        kind = Grid if "domain" in record["encoder"] else Thresholds
+        encoder, table = read_record(kind, record["encoder"], "it"), table_from_json(record["table"])
         state = hashlib.sha256(b"labeldp mechanism 1")
         outputs = np.asarray(record["outputs"], "<f8")
         for part in (encoder.canonical(), outputs.tobytes(), table.canonical()):

@@ -48,7 +48,7 @@ from scipy.special import ndtr, ndtri
 from threadpoolctl import threadpool_limits
 
 from labeldp import LabelRandomizer, LabelSource, Message, Prior, privatize
-from labeldp.design.channels import best_values, visible_bias_matrix
+from labeldp.design.visibility import best_values, visible_bias_matrix
 from labeldp.learn import BoostingRegressor
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import VISIBLE, NormalScores, weight_of_variance

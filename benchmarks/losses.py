@@ -5,7 +5,7 @@ Run: python benchmarks/losses.py [--data readme,lognormal] [--records 10000,5000
 
 Four ways to a model that should keep a loss small, from labels of the same ε, on the same rows:
 
-- own: `LabelDPRegressor(loss=...)` as it stands, mechanism, values and learner;
+- own: `LabelDPRegressor(loss=..., method="labels")`, mechanism, values and learner;
 - mean: the default, `LabelDPRegressor()`: the mean model on `auto`'s labels for squared loss, judged in that loss;
 - trees: the same labels, and gradient boosting sized by `boosting_settings` without the line before it;
 - paper: RR-on-Bins for that loss and gradient boosting sized by `boosting_settings` on its values, what labeldp did before.
@@ -124,7 +124,9 @@ def one_seed(data: str, records: int, epsilon: float, losses: list[str], seed: i
         paper = LabelRandomizer(epsilon, domain, measure, "rr-on-bins").randomize(labels)
         share = label_share(paper.mechanism, code_values(paper.mechanism))
         ways = {
-            "own": LabelDPRegressor(epsilon=epsilon, domain=domain, loss=measure).fit(X, labels).predict(test),
+            "own": LabelDPRegressor(epsilon=epsilon, domain=domain, loss=measure, method="labels")
+            .fit(X, labels)
+            .predict(test),
             **mean_models[domain.lower],
             "paper": sized_trees(share, records).fit(X, paper.values()).predict(test),
         }

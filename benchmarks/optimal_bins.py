@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from algorithm_2_compiled import least_loss
+from labeldp.design._problem import interval_problem
 from labeldp.design.bins import optimal_bins
-from labeldp.design.bins._problem import interval_problem
 from labeldp.losses import get_loss
 from labeldp.priors import Prior
 

@@ -32,7 +32,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.design.channels import visibility
+from labeldp.design import visibility
 from labeldp.learn.boosting import boosting_settings
 from labeldp.mechanisms import Request, RROnBins
 from labeldp.mechanisms import auto as rule

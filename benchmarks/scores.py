@@ -24,11 +24,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer
+from labeldp.evaluate.estimates import estimates_of_mean, estimates_of_model
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model
 from labeldp.learn import BoostingRegressor
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.release.grid_labels import SumsBudget
 from real_data import SETS
 
 SIZES = {**dict.fromkeys(("cps1988", "diamonds", "rwm5yr", "hotel"), (5_000, 20_000)), "flights": (100_000,)}
@@ -123,7 +123,7 @@ def draw(labels: np.ndarray, predictions: np.ndarray, bounds, size: int, epsilon
         asked = HeldOutSums.ask(
             SumsBudget(amount), amount, (y - lower) / width, (f - lower)[None] / width, np.zeros(size, np.int64)
         )
-        for name, one in asked.group(0).figures(0, width).items():
+        for name, one in asked.group(0).error(0, Domain(0, width), amount).figures.items():
             found[f"score {name}"] = one.lower, one.upper
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeldp.design.channels import visible_bias_matrix
+from labeldp.design.visibility import visible_bias_matrix
 
 
 def visible_bias_and_variance(mechanism, values, prior, visible):

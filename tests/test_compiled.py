@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from labeldp.arrays import compiled
 
-MODULES = ["labeldp.sampling._kernels", "labeldp.priors.unimodal"]
+MODULES = ["labeldp.sampling._kernels", "labeldp.priors.private_histogram"]
 LOOPS = {
     name: loop for module in MODULES for name, loop in vars(import_module(module)).items() if isinstance(loop, compiled)
 }

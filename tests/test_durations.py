@@ -144,7 +144,7 @@ def test_a_message_says_the_unit_and_takes_later_batches_in_it(folder):
     message = Message.open("message")
     assert (message.unit, len(message)) == ("hours", 2 * len(WAITS))
     assert "**hours**" in (folder / "message" / "PRIVACY.md").read_text()
-    assert json.loads((folder / "message" / "mechanism.json").read_text())["domain"][-1] == "hours"
+    assert json.loads((folder / "message" / "mechanism.json").read_text())["domain"]["unit"] == "hours"
     pq.write_table(pa.table({"order": [9999], "wait": [5.0]}), "plain.parquet")
     assert apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key").records == 1
     message = Message.open("message")

@@ -5,14 +5,26 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_record, read_text
+from labeldp.json_text import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    parse_json,
+    read_bytes,
+    read_record,
+    read_text,
+    to_record,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -147,3 +159,65 @@ def test_a_record_becomes_its_dataclass():
 def test_a_record_with_other_fields_is_refused(change, says):
     with pytest.raises(InvalidInput, match=says):
         read_record(Whole, GOOD | change, "the record")
+
+
+@dataclass
+class Numbers:
+    cost_exact: Fraction
+    large: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    pair: tuple[str, float]
+    part: Part | Whole
+    stated = ("doubled",)
+
+    @property
+    def doubled(self):
+        return int(self.large.sum()) * 2
+
+
+NUMBERS = Numbers(Fraction(1, 3), np.array([[1, -(2**60)], [0, 5]]), np.array([0.1, 1e300]), ("a", 0.5), Part("b", 1))
+STORED = {
+    "cost": "1/3",
+    "large": [["1", str(-(2**60))], ["0", "5"]],
+    "shares": [0.1, 1e300],
+    "pair": ["a", 0.5],
+    "part": {"name": "b", "size": 1},
+    "doubled": 2 * (6 - 2**60),
+}
+
+
+def test_arrays_fractions_and_what_follows_from_fields_are_stored_and_read():
+    assert to_record(NUMBERS) == STORED
+    read = read_record(Numbers, json.loads(json.dumps(STORED)), "it")
+    assert (read.cost_exact, read.pair, read.part) == (NUMBERS.cost_exact, NUMBERS.pair, NUMBERS.part)
+    assert read.large.dtype == np.int64
+    assert read.large.tolist() == NUMBERS.large.tolist()
+    assert read.shares.tolist() == NUMBERS.shares.tolist()
+    assert read_record(Numbers, STORED | {"part": GOOD}, "it").part.title == "a"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cost": 1},
+        {"cost": "1/0"},
+        {"large": [["1"], ["2", "3"]]},
+        {"large": [[1]]},
+        {"large": ["9223372036854775808"]},
+        {"large": ["01"]},
+        {"large": "1"},
+        {"shares": [None]},
+        {"shares": ["1"]},
+        {"shares": [[1.0], 2.0]},
+        {"shares": 1.0},
+        {"pair": ["a"]},
+        {"pair": ["a", 0.5, 1.0]},
+        {"part": None},
+        {"part": {"name": "b"}},
+        {"doubled": 0},
+    ],
+    ids=str,
+)
+def test_damaged_arrays_fractions_and_facts_are_refused(change):
+    with pytest.raises(InvalidInput):
+        read_record(Numbers, STORED | change, "it")

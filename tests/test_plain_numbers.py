@@ -8,8 +8,8 @@ import pytest
 
 from labeldp.budget import exact_epsilon, parse_amount
 from labeldp.errors import InvalidInput
+from labeldp.formatting import plain_number, whole_number
 from labeldp.losses import get_loss
-from labeldp.plain_numbers import plain_number, whole_number
 from labeldp.priors import Prior
 from labeldp.release.ledger import exact_budget
 

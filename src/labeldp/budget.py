@@ -11,7 +11,7 @@ from functools import lru_cache
 from numbers import Number, Rational, Real
 
 from labeldp.errors import InvalidInput, described
-from labeldp.plain_numbers import LONGEST_AMOUNT, plain_amount
+from labeldp.formatting import LONGEST_AMOUNT, plain_amount
 
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and nothing is protected."""
@@ -122,6 +122,17 @@ def float_up(value: Fraction) -> float:
     """Return the smallest float that is not below `value`, so that a printed ε is never too small."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+class Priced:
+    """Something that costs `epsilon_exact`."""
+
+    epsilon_exact: Fraction
+
+    @property
+    def epsilon(self) -> float:
+        """`epsilon_exact` as a float, rounded up."""
+        return float_up(self.epsilon_exact)
 
 
 def rounded_up(value: Fraction, digits: int = 6) -> str:

@@ -5,11 +5,13 @@ The command line exits with the `exit_code` of the error.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sized
 from contextlib import suppress
 from fractions import Fraction
-from numbers import Number
+from numbers import Integral, Number, Real
+from typing import Any
 
 
 class LabelDPError(Exception):
@@ -99,6 +101,18 @@ def why_unreadable(error: BaseException) -> str:
     if isinstance(error, NotImplementedError):  # also Arrow's
         return "it is written in a way that the installed version of pyarrow cannot read"
     return "its content does not match its name, or it is damaged"
+
+
+def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+    """Return whether a value is a whole number of an integer type in this range. True and False are not."""
+    of_kind: bool = isinstance(value, Integral)
+    return of_kind and not isinstance(value, bool) and bool(least <= value <= most)
+
+
+def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+    """Return whether a value is a number in this range. True, False and NaN are not."""
+    of_kind: bool = isinstance(value, Real)
+    return of_kind and not isinstance(value, bool) and bool(least <= value <= most)
 
 
 def expect(value: object, kind: type, name: str, how: str) -> None:

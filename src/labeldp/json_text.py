@@ -4,20 +4,22 @@ Python's parser accepts duplicate names (the last one wins), NaN and Infinity, l
 stack, and integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see different
 texts. Here they are errors. Errors show positions but no content, because a key file is JSON too.
 
-`read_record` turns a stored record into a dataclass, after checking its fields. `read_bytes` reads any untrusted file
-as a whole, JSON or not.
+`read_record` turns a stored record into a dataclass, after checking its fields, and `to_record` writes it. `Stored` is a
+dataclass with a file of its own. `read_bytes` reads any untrusted file as a whole, JSON or not.
 """
 
 import json
 import math
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
 
+from labeldp.budget import Priced, format_amount, parse_amount
 from labeldp.errors import InvalidInput
 
 MAX_BYTES = 1 << 30
@@ -30,6 +32,8 @@ MAX_DIGITS = 300
 """The maximum number of digits of an integer. All such integers are finite as floats."""
 
 R = TypeVar("R")
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
@@ -93,6 +97,29 @@ def expect_format(record: Any, name: str, version: int, what: str, advice: str =
         )
 
 
+def to_record(value: Any) -> Any:
+    """Return a value as JSON types: a dataclass for `read_record`, or what it writes and reads itself with `to_json` and `from_json`.
+
+    `epsilon_exact` is stored as `epsilon`. The facts that a class names in `stated` follow from its fields. They are
+    stored for readers, and compared when the record is read.
+    """
+    if hasattr(type(value), "from_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        return fields_of(value)
+    if hasattr(value, "dtype"):  # NumPy itself is not imported for `--help`
+        return _each(str, value.tolist()) if value.dtype == "int64" else value.tolist()
+    if isinstance(value, Fraction):
+        return format_amount(value)
+    return [to_record(one) for one in value] if isinstance(value, tuple) else value
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, and what it states besides, as JSON types."""
+    names = [*(field.name for field in fields(value)), *getattr(value, "stated", ())]
+    return {_key(name): to_record(getattr(value, name)) for name in names}
+
+
 def read_record(kind: type[R], data: Any, what: str) -> R:
     """Return a dataclass from its stored record, a JSON object with exactly its fields.
 
@@ -100,8 +127,9 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
     ----------
     kind : type
         The dataclass. Its annotations are the expected types: `str`, `int`, `list` (whose elements are not checked),
-        another dataclass, one of these or None (`str | None`), or a tuple of one of these, which is a list in JSON.
-        True and False are not integers here, and 1 is not a float.
+        `Fraction` (text), an array (a list; integers are text, because many readers round them), another dataclass, one
+        of these or None (`str | None`), or a tuple of these, which is a list in JSON. True and False are not integers
+        here, and 1 is not a float.
     data : object
         A value from `parse_json`.
     what : str
@@ -131,25 +159,122 @@ def read_record(kind: type[R], data: Any, what: str) -> R:
     """
     if not isinstance(data, dict):
         raise InvalidInput(f"{what} must be a JSON object")
-    hints = get_type_hints(kind)
-    expect_fields(data, hints, what)
-    return kind(**{name: _typed(hint, data[name], name, what) for name, hint in hints.items()})
+    stated = getattr(kind, "stated", ())
+    expect_fields(data, [_key(name) for name in (*(field.name for field in fields(kind)), *stated)], what)  # type: ignore[arg-type]
+    made = kind(**read_fields(kind, data, what))
+    for name in stated:
+        if to_record(getattr(made, name)) != data[_key(name)]:
+            raise InvalidInput(f"the {_key(name)} of {what} does not follow from its other fields")
+    return made
+
+
+def read_fields(kind: type, data: dict[str, Any], what: str) -> dict[str, Any]:
+    """Return the fields of a dataclass from a JSON object, in which there may be others."""
+    hints, names = get_type_hints(kind), [field.name for field in fields(kind)]
+    if missing := [_key(name) for name in names if _key(name) not in data]:
+        raise InvalidInput(f"{what} lacks the field {min(missing)!r}")
+    return {name: _typed(hints[name], data[_key(name)], name, what) for name in names}
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_exact")
 
 
 def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
     """Return the value converted to an annotation's type, or raise `InvalidInput`."""
+    origin, inner = get_origin(hint), get_args(hint)
     if isinstance(hint, UnionType):
-        if value is None:
+        if value is None and NoneType in inner:
             return None
-        hint = get_args(hint)[0]
-    if get_origin(hint) is tuple:
-        if isinstance(value, list):
-            return tuple(_typed(get_args(hint)[0], one, name, what) for one in value)
+        hint = next((kind for kind in inner if _fits(kind, value)), inner[0])
+        return _typed(hint, value, name, what)
+    if origin is tuple:
+        kinds = inner[:1] * len(value) if isinstance(value, list) and inner[1:] in ((), (...,)) else inner
+        if isinstance(value, list) and len(kinds) == len(value):
+            return tuple(_typed(kind, one, name, what) for kind, one in zip(kinds, value, strict=True))
+    elif getattr(origin, "__name__", "") == "ndarray":
+        return _array(get_args(inner[1])[0], value, f"the field {name!r} of {what}")
+    elif hasattr(hint, "from_json"):
+        return hint.from_json(value)
+    elif hint is Fraction:
+        return parse_amount(value)
     elif is_dataclass(hint) and isinstance(hint, type):
         return read_record(hint, value, f"{name} in {what}")
-    elif isinstance(value, get_origin(hint) or hint) and (hint is bool or not isinstance(value, bool)):
+    elif isinstance(value, origin or hint) and (hint is bool or not isinstance(value, bool)):
         return value
     raise InvalidInput(f"the field {name!r} of {what} is damaged")
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Return whether a record is one of this dataclass, judging by its fields."""
+    return is_dataclass(kind) and isinstance(value, dict) and {_key(field.name) for field in fields(kind)} <= set(value)
+
+
+def _array(kind: Any, value: Any, what: str) -> Any:
+    import numpy as np
+
+    try:
+        given = np.array(_each(_whole, value), np.int64) if kind is np.int64 else np.array(value)
+        if isinstance(value, list) and (given.dtype.kind in ("iu" if kind is np.uint32 else "fiu") or not given.size):
+            return given if kind is np.int64 else np.array(value, kind)
+    except (ValueError, OverflowError):  # rows of several lengths, or numbers beyond the type
+        pass
+    raise InvalidInput(
+        f"{what} must be a list of {'whole numbers written as strings' if kind is np.int64 else 'numbers'}"
+    )
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    return [_each(function, one) for one in value] if isinstance(value, list) else function(value)
+
+
+def _whole(text: Any) -> int:
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+class Stored(Priced):
+    """A public release that is a dataclass, and a file: a format, a version and its fields."""
+
+    format: ClassVar[str]
+    noun: ClassVar[str]
+
+    def to_json(self) -> str:
+        """Return the complete public release as JSON text.
+
+        Returns
+        -------
+        str
+        """
+        record = {"format": self.format, "format_version": 1} | fields_of(self)
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return what `to_json` wrote. Proofs are done again.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON text.
+
+        Returns
+        -------
+        Self
+
+        Raises
+        ------
+        InvalidInput
+            If the text is damaged or contradicts itself.
+        PrivacyRefused
+            If the release costs more than is claimed.
+        """
+        what = f"the {cls.noun.removeprefix('a ')}"
+        record = parse_json(text, what)
+        expect_format(record, cls.format, 1, cls.noun)
+        del record["format"], record["format_version"]
+        return read_record(cls, record, what)
 
 
 def expect_fields(record: dict[str, Any], fields: Iterable[str], what: str) -> None:

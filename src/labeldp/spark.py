@@ -19,7 +19,8 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.spark import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.evaluate.groups import SMALLEST_GROUP
-from labeldp.evaluate.score import ScoreOutcome, score_labels
+from labeldp.evaluate.score import ScoreOutcome
+from labeldp.evaluate.score import score as score_labels
 from labeldp.losses import LossLike
 from labeldp.priors import Prior
 from labeldp.release.apply import apply as add_batch

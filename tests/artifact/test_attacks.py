@@ -77,7 +77,7 @@ def permute_codes(table):
 
 
 def cheaper_prior(record):
-    record["prior"].pop("counts")  # whose noise tells what they cost
+    record["prior"]["counts"] = None  # whose noise tells what they cost
     record["prior"]["epsilon"] = record["epsilon_prior"] = "0.01"
     record["epsilon_total"] = str(Fraction(record["epsilon_labels"]) + Fraction("0.01"))
 
@@ -98,7 +98,7 @@ def add_part(message):
 
 
 EDITS = {
-    "domain": describe(lambda record: record.update(domain=[0.0, 20.0, *record["domain"][2:]])),
+    "domain": describe(lambda record: record["domain"].update(upper=20.0)),
     "prior masses": describe(lambda record: record["prior"]["masses"].reverse()),
     "counts": describe(lambda record: record["prior"]["counts"].update(records=7)),
     "cost of the prior": describe(cheaper_prior),

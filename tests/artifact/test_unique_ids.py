@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.artifact import unique_ids
-from labeldp.artifact.unique_ids import without_repeats
+from labeldp.artifact import id_join
+from labeldp.artifact.id_join import without_repeats
 from labeldp.errors import InvalidInput
 
 HERE = Path("message")
@@ -26,7 +26,7 @@ def check(ids, size=700):
 
 @pytest.fixture(params=[1 << 23, 400, 7], ids=["in memory", "in files", "in as many files as allowed"])
 def memory(request, monkeypatch):
-    monkeypatch.setattr(unique_ids, "IN_MEMORY", request.param)
+    monkeypatch.setattr(id_join, "IN_MEMORY", request.param)
 
 
 KINDS = {
@@ -57,7 +57,7 @@ def test_two_equal_ids_are_refused_with_their_rows(ids, pair):
 
 @pytest.mark.usefixtures("memory")
 def test_many_repeats_are_refused(monkeypatch):
-    monkeypatch.setattr(unique_ids, "SUSPECTS_AT_ONCE", 16)
+    monkeypatch.setattr(id_join, "SUSPECTS_AT_ONCE", 16)
     with pytest.raises(InvalidInput, match="holds the same id"):
         check([*range(ROWS), *range(ROWS)])
 
@@ -70,7 +70,7 @@ def test_more_rows_than_announced_are_checked_too():
 @pytest.mark.usefixtures("memory")
 def test_words_that_agree_by_chance_are_told_apart(monkeypatch):
     """Here all words agree by force, so that only the comparison of the ids themselves can tell them apart."""
-    monkeypatch.setattr(unique_ids, "_words", lambda ids, key: np.full(len(ids), 7, np.uint64))
+    monkeypatch.setattr(id_join, "_words", lambda ids, key: np.full(len(ids), 7, np.uint64))
     assert len(check(list(range(50)), 20)) == 3
     with pytest.raises(InvalidInput, match="rows 4 and 51 "):
         check([*range(50), 3], 20)
@@ -87,10 +87,10 @@ def test_integers_of_two_types_are_compared_as_numbers():
 
 def test_files_share_the_words_evenly(monkeypatch):
     """Also for ids that differ in their lowest bits only, so that no file outgrows the memory."""
-    monkeypatch.setattr(unique_ids, "IN_MEMORY", 1000)
+    monkeypatch.setattr(id_join, "IN_MEMORY", 1000)
     sizes = []
-    undisturbed = unique_ids._repeated
-    monkeypatch.setattr(unique_ids, "_repeated", lambda words: sizes.append(words.size) or undisturbed(words))
+    undisturbed = id_join._repeated
+    monkeypatch.setattr(id_join, "_repeated", lambda words: sizes.append(words.size) or undisturbed(words))
     check(list(range(8000)))
     sizes = sizes[-8:]  # the batches come before the files
     assert sum(sizes) == 8000

@@ -171,7 +171,7 @@ def test_a_message_whose_batches_were_changed_is_refused(run, message):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda record: record.update(domain=[1, 101, *record["domain"][2:]]),
+        lambda record: record["domain"].update(lower=1.0, upper=101.0),
         lambda record: record["prior"]["masses"].reverse(),
     ],
     ids=["bounds", "prior"],

@@ -245,9 +245,7 @@ EDITS = {
     "codes permuted": mixed_up,
     "rows removed": lambda message: rewrite_rows(message, lambda table: table.slice(9)),
     "rows repeated": repeated,
-    "domain": lambda message: edit_json(
-        message / "mechanism.json", lambda record: record["domain"].__setitem__(1, 20.0)
-    ),
+    "domain": lambda message: edit_json(message / "mechanism.json", lambda record: record["domain"].update(upper=20.0)),
     "prior": lambda message: edit_json(message / "mechanism.json", lambda record: record["prior"]["masses"].reverse()),
 }
 

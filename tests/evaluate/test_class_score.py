@@ -27,11 +27,11 @@ from labeldp import (
 )
 from labeldp.evaluate import Report, Score, estimate_classes
 from labeldp.evaluate.class_sums import LEAST, ClassSums
+from labeldp.json_text import to_record
 from labeldp.mechanisms import PrivateLabels, RandomizedResponse
 from labeldp.release import group_sums
-from labeldp.release.group_sums import KINDS
-from labeldp.release.noise_body import UNITS
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.release.grid_labels import SumsBudget
+from labeldp.release.group_sums import KINDS, UNITS
 from seeded_words import SeededWords
 
 N = 3000
@@ -228,7 +228,7 @@ def test_intervals_cover(n, epsilon, rate):
     widths = []
     for number in range(200):
         group = sums.group(number)
-        found = group.error(1, ("no", "yes"), amount)
+        found = group.error(1, Domain.of_classes(["no", "yes"]), amount)
         true = {"log_loss": logs[1], "brier": brier, "auc": area, "rate of yes": y.mean()}
         for name, value in true.items():
             one = found.figures[name]
@@ -304,7 +304,7 @@ def test_nothing_depends_on_labels_but_the_noisy_values_and_edits_are_refused(tm
         Score.from_json(change(lambda record, _: record.update(epsilon="0.5")))
     for edit in (
         lambda _, sums: sums["bins"][0].update(kind="histograms"),
-        lambda record, _: record.update(domain=THREE.to_json()),
+        lambda record, _: record.update(domain=to_record(THREE)),
         lambda _, sums: sums.update(bins=[]),
         lambda _, sums: sums["cells"][0][0][0].__setitem__(0, 7),
         lambda _, sums: sums["cells"][0][0][0].__setitem__(2, -1.0),

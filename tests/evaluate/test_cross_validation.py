@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
 from labeldp.evaluate import cross_validated_error
-from labeldp.evaluate.summary import out_of_fold_predictions
+from labeldp.evaluate.estimates import out_of_fold_predictions
 from labeldp.mechanisms import RROnBins, Unbiased
 
 

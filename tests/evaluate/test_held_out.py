@@ -19,10 +19,10 @@ from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.learn import BoostingRegressor
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.release import group_sums
-from labeldp.release.noise_body import UNITS, Body, Changes
+from labeldp.release.grid_labels import SumsBudget
+from labeldp.release.group_sums import UNITS, Body, Changes
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sum_queries import SumQueries
-from labeldp.release.sums_draw import SumsBudget
 from labeldp.sampling.integer_noise import cube_noise, inside
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")

@@ -6,7 +6,7 @@ import pytest
 from private_populations import DOMAIN, MECHANISMS, PRIOR, VALUES
 
 from labeldp.errors import InvalidInput
-from labeldp.evaluate.moments import moment_values
+from labeldp.evaluate.constraints import moment_values
 from labeldp.mechanisms import RROnBins, Unbiased
 
 

@@ -20,10 +20,9 @@ from labeldp.evaluate.class_sums import LEAST, ClassSums
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.priors import BudgetWarning
 from labeldp.release import group_sums
-from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
+from labeldp.release.grid_labels import SumsBudget
+from labeldp.release.group_sums import UNITS, Rows, draw_histograms, draw_numbers
 from labeldp.release.ledger_rows import OtherUnit
-from labeldp.release.noise_body import UNITS
-from labeldp.release.sums_draw import SumsBudget
 
 WARDS = np.array(["north", "south"])
 ONE = Fraction(1)
@@ -98,7 +97,7 @@ def largest_change(sums, other):
 
 def smallest_body(body, group, change):
     """The smallest r at which the noise of a group can be this change."""
-    sides = body.sides(group) if len(body.limits) else []
+    sides = body.sides(group) if body else []
     reach = max(map(abs, change))
     for side, limit in sides:
         reach = max(reach, abs(sum(a * z for a, z in zip(side, change, strict=False))) / limit)
@@ -230,7 +229,7 @@ def test_intervals_of_classes_cover_where_the_rows_of_a_person_are_alike(epsilon
 
     def missed(of):
         sums = ClassSums.ask(SumsBudget(amount), amount, y, np.stack([1 - p, p], axis=-1)[None], codes, of)
-        found = [sums.group(group).error(0, ("no", "yes"), amount).figures for group in range(200)]
+        found = [sums.group(group).error(0, Domain.of_classes(["no", "yes"]), amount).figures for group in range(200)]
         return {
             name: sum(not one[name].lower <= value <= one[name].upper for one in found) for name, value in true.items()
         }
@@ -258,7 +257,7 @@ def test_intervals_cover_where_the_rows_of_a_person_are_alike(epsilon):
         sums = draw_numbers(SumsBudget(amount), [above, np.square(above)], ends, rows, amount)
         cells = np.minimum((y * 64).astype(np.int64), 63)
         counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), rows, amount)
-        found = {"mean": ([_mean(sums, group) for group in range(200)], truth.mean())}
+        found = {"mean": ([_mean(sums, group, Domain(0, 1)) for group in range(200)], truth.mean())}
         for part in (0.2, 0.5):
             found[part] = [_quantile(counts, group, part) for group in range(200)], np.quantile(truth, part)
         return {
@@ -272,7 +271,7 @@ def test_intervals_cover_where_the_rows_of_a_person_are_alike(epsilon):
 
     errors = np.stack([np.clip(level[persons] + 0.3 * generator.random(sizes.size)[persons], 0, 1)])
     sums = held_out_sums.HeldOutSums.ask(SumsBudget(amount), amount, y, errors, codes, persons)
-    found = [sums.group(group).figures(0, 1.0) for group in range(200)]
+    found = [sums.group(group).error(0, Domain(0, 1), ONE).figures for group in range(200)]
     true = (
         np.average((errors[0] - y) ** 2, weights=1 / sizes[persons]),
         np.average(errors[0] - y, weights=1 / sizes[persons]),

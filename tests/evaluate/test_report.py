@@ -25,8 +25,8 @@ from labeldp import (
 from labeldp.evaluate import Report
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.release import group_sums
+from labeldp.release.grid_labels import SumsBudget
 from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
-from labeldp.release.sums_draw import SumsBudget
 
 
 def stays(generator, n):
@@ -92,7 +92,7 @@ def test_intervals_of_means_and_quantiles_cover(n, epsilon):
     sums = draw_numbers(SumsBudget(amount), [y - 0.5, np.square(y - 0.5)], ends, rows, amount)
     cells = np.minimum((y * 64).astype(np.int64), 63)
     counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), rows, amount)
-    found = {"mean": ([_mean(sums, group) for group in range(200)], population.mean())}
+    found = {"mean": ([_mean(sums, group, Domain(0, 1)) for group in range(200)], population.mean())}
     for part in (0.1, 0.5, 0.9):
         found[part] = [_quantile(counts, group, part) for group in range(200)], np.quantile(population, part)
     for name, (figures, truth) in found.items():

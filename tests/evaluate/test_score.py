@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import rewrite_manifest
-from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, report, score
+from labeldp import Domain, InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, report, score
 from labeldp.evaluate import Score
 from labeldp.evaluate.groups import Groups
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.release import group_sums
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.release.grid_labels import SumsBudget
 
 N = 4000
 DOMAIN = (0, 400)
@@ -100,7 +100,7 @@ def test_intervals_of_other_models_and_of_differences_cover(n, epsilon):
     for seed in range(200):
         models, y = sampled(np.random.default_rng([2, seed]), n)
         sums = HeldOutSums.ask(SumsBudget(amount), amount, y / 400, models / 400, np.zeros(n, np.int64)).group(0)
-        for name, one in sums.figures(1, 400.0).items():
+        for name, one in sums.error(1, Domain(0, 400), Fraction(1)).figures.items():
             missed[name] += not one.lower <= true[1][name] <= one.upper
             assert one.lower <= one.value <= one.upper or np.isnan(one.value)
         for other in (1, 2):
@@ -113,7 +113,8 @@ def test_models_that_are_alike_are_compared_better_than_each_is_known():
     models, y = sampled(np.random.default_rng(3), 4000)
     sums = HeldOutSums.ask(SumsBudget(1), Fraction(1), y / 400, models / 400, np.zeros(4000, np.int64)).group(0)
     one = sums.difference(0, 2, 400.0, 0.05)
-    assert one.upper - one.lower < 0.2 * (sums.figures(0, 400.0)["mse"].upper - sums.figures(0, 400.0)["mse"].lower)
+    first = sums.error(0, Domain(0, 400), Fraction(1)).mse
+    assert one.upper - one.lower < 0.2 * (first.upper - first.lower)
 
 
 def test_a_score_of_twenty_thousand_records_at_a_tenth_is_near():
@@ -125,7 +126,11 @@ def test_a_score_of_twenty_thousand_records_at_a_tenth_is_near():
         HeldOutSums.ask(SumsBudget(amount), amount, y / width, models[:1] / width, np.zeros(y.size, np.int64)).group(0)
         for _ in range(100)
     ]
-    off = np.array([one.figures(0, width)["mse"].value for one in drawn]) / np.mean(np.square(models[0] - y)) - 1
+    off = (
+        np.array([one.error(0, Domain(0, width), Fraction(1)).mse.value for one in drawn])
+        / np.mean(np.square(models[0] - y))
+        - 1
+    )
     assert np.mean(abs(off) < 0.15) > 0.8
 
 
@@ -157,7 +162,7 @@ def test_an_edited_score_is_refused(files):
         Score.from_json(json.dumps(record))
     record = json.loads(text)
     record["sums"][0]["first"]["scale"] *= 2
-    with pytest.raises(InvalidInput, match="epsilon of noisy sums"):
+    with pytest.raises(InvalidInput, match="epsilon of first in"):
         Score.from_json(json.dumps(record))
     record = json.loads(text)
     record["sums"][0]["first"]["values"][0][0] = "1"

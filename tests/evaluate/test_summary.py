@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from labeldp import estimate_error
 from labeldp.evaluate import estimate_gain, estimate_mean
-from labeldp.evaluate.summary import _drifted, estimates_of_mean, estimates_of_model, out_of_fold_predictions
+from labeldp.evaluate.estimates import _drifted, estimates_of_mean, estimates_of_model, out_of_fold_predictions
 from labeldp.mechanisms import PrivateLabels, RROnBins
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.evaluate.summary import estimates_of_model, out_of_fold_predictions
+from labeldp.evaluate.estimates import estimates_of_model, out_of_fold_predictions
 from labeldp.learn.boosting import Trees
 from labeldp.learn.learners import BoostingRegressor
 

@@ -147,7 +147,7 @@ def test_persons_have_one_epsilon_for_all_of_their_rows(method):
 def test_a_ledger_without_enough_is_refused_before_anything_is_drawn(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", Fraction(1, 2))
-    drawn = mock.patch("labeldp.release.sums_draw.add_laplace", side_effect=AssertionError("drawn"))
+    drawn = mock.patch("labeldp.release.grid_labels.add_laplace", side_effect=AssertionError("drawn"))
     with drawn, pytest.raises(InsufficientBudget):
         fitted("absolute", ledger=ledger, dataset="sales")
     assert ledger.remaining("sales") == Fraction(1, 2)

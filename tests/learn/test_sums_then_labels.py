@@ -98,7 +98,7 @@ def test_persons_have_one_epsilon_for_all_of_their_rows():
 def test_nothing_is_drawn_if_the_budget_does_not_suffice(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", 3)
-    drawn = mock.patch("labeldp.release.sums_draw.add_laplace", side_effect=AssertionError("drawn"))
+    drawn = mock.patch("labeldp.release.grid_labels.add_laplace", side_effect=AssertionError("drawn"))
     with drawn, pytest.raises(InsufficientBudget):
         both(EXPLAINED, ledger=ledger, dataset="sales")
     assert ledger.remaining("sales") == 3

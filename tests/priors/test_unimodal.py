@@ -14,7 +14,7 @@ from criterion import visible_bias_and_variance
 from labeldp import Domain, Prior
 from labeldp.mechanisms.auto import choose
 from labeldp.priors import project_counts, unimodal_masses
-from labeldp.priors.unimodal import _fit
+from labeldp.priors.private_histogram import _fit
 
 VISITS = np.round(16_000 * 0.25 * 0.75 ** np.arange(78)).astype(int)
 """Most people see a doctor a few times a year, and bounds that are safe leave two thirds of the cells empty."""

@@ -8,8 +8,7 @@
 | `card` | `PRIVACY.md`, the promise of any release in plain words |
 | `labels_file` | writes and reads the labels of a message |
 | `reader` | opens a folder of labels as a `Message` |
-| `unique_ids` | rejects labels with duplicate ids |
-| `id_join` | matches the records of two files by id |
+| `id_join` | matches the records of two files by id, and rejects labels with duplicate ids |
 
 The descriptions and readers of other kinds are in `release.sums`, `evaluate.score` and `evaluate.report`.
 """

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.artifact.description import Header, read_description, total_epsilon
+from labeldp.artifact.id_join import without_repeats
 from labeldp.artifact.labels_file import LabelsFile
 from labeldp.artifact.manifest import (
     MANIFEST,
@@ -25,7 +26,6 @@ from labeldp.artifact.manifest import (
     read_manifest,
 )
 from labeldp.artifact.signing import SigningKey
-from labeldp.artifact.unique_ids import without_repeats
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput
 from labeldp.formatting import Tabular

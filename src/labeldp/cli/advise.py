@@ -12,8 +12,7 @@ import typer
 from labeldp.cli.console import note, out, phases, print_json, print_table
 from labeldp.cli.options import BoundsOrClasses, Classes, Integers, Json, Lower, OutputOption, Upper, comma_list
 from labeldp.errors import InvalidInput
-from labeldp.formatting import percent, plain
-from labeldp.plain_numbers import plain_number, whole_number
+from labeldp.formatting import percent, plain, plain_number, whole_number
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
@@ -310,7 +309,7 @@ def _cells(advice: Advice, prediction: Prediction) -> tuple[str, str, str]:
 
 
 def _count(number: int | None) -> str:
-    from labeldp.evaluate.targets import LEAST_RECORDS
+    from labeldp.evaluate.foreseen import LEAST_RECORDS
 
     if number is None:
         return "over 10^9"

@@ -14,7 +14,7 @@ import typer
 from labeldp.cli.console import line, out, print_json, print_table
 from labeldp.cli.options import LOSSES, Json, OutputOption, comma_list, losses, mechanisms, offers
 from labeldp.errors import InvalidInput
-from labeldp.plain_numbers import plain_number
+from labeldp.formatting import plain_number
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain

@@ -22,8 +22,7 @@ from typer.core import TyperCommand
 
 from labeldp.cli.console import line, note, phases, stoppable
 from labeldp.errors import InvalidInput
-from labeldp.formatting import count_of
-from labeldp.plain_numbers import plain_number, whole_number
+from labeldp.formatting import count_of, plain_number, whole_number
 
 if TYPE_CHECKING:
     import numpy as np

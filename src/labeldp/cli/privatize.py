@@ -255,7 +255,7 @@ def _domains(
 ) -> dict[str, Domain]:
     """Return the domain of each label: its --bounds, or else the common ones."""
     from labeldp.domain import Domain
-    from labeldp.plain_numbers import plain_number
+    from labeldp.formatting import plain_number
 
     if len(set(labels)) < len(labels):
         raise InvalidInput("a label column was given twice: name each --label once")
@@ -284,7 +284,7 @@ def _domains(
 
 
 def _weights(text: str | None) -> dict[str, int]:
-    from labeldp.plain_numbers import whole_number
+    from labeldp.formatting import whole_number
 
     found: dict[str, int] = {}
     for part in [] if text is None else text.split(","):

@@ -29,11 +29,10 @@ from labeldp.cli.options import (
     was_or_were,
 )
 from labeldp.errors import InvalidInput
-from labeldp.formatting import count_of, plain
-from labeldp.plain_numbers import plain_number
+from labeldp.formatting import count_of, plain, plain_number
 
 if TYPE_CHECKING:
-    from labeldp.evaluate.held_out_figures import HeldOutFigure
+    from labeldp.evaluate.held_out_sums import HeldOutFigure
     from labeldp.evaluate.report import Report
     from labeldp.evaluate.score import Score
 
@@ -119,7 +118,7 @@ def score(
           --lower 0 --upper 400 --out score
           --engine spark --conf spark.master=yarn
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.evaluate.score import score_labels
+    from labeldp.evaluate.score import score as score_labels
 
     domain, charged = bounds.domain(), charging.arguments
     labels = Labels(source, label, id_column, text, person)
@@ -198,7 +197,7 @@ def show_score(found: Score) -> None:
 
 def _score_cell(name: str, one: HeldOutFigure, width: float | None = None) -> str:
     """A figure with its interval, where that says something: for labels that are `width` apart, or for classes. Of R² below −100 % at most the upper end is known."""
-    from labeldp.evaluate.held_out_figures import WIDEST
+    from labeldp.evaluate.held_out_sums import WIDEST
 
     value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
     if name == "r2" and not one.lower > -1:

@@ -1,6 +1,7 @@
-"""The design of mechanisms: optimal bins for a loss (`bins`), optimal channels for a model (`channels`).
+"""The design of mechanisms from public numbers: optimal bins for a loss, and optimal channels for a model.
 
-Both only use public numbers.
+Bins (`bins`) are found exactly in O(k log k). Channels, which are matrices of probabilities (`cone_program`), are found by
+convex programs for a few labels (`anchors`) and for what features are likely to show (`visibility`).
 """
 
 from labeldp.design.bins import Bins, optimal_bins

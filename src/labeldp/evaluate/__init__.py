@@ -2,11 +2,11 @@
 
 | file | content |
 |---|---|
-| `advice`, `foreseen`, `risk`, `targets`, `shapes` | before a release: the choice of ε, its expected errors and its risks |
+| `advice`, `foreseen`, `risk`, `shapes` | before a release: the choice of ε, its expected errors and its risks |
 | `comparison` | mechanisms side by side |
-| `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels only |
-| `intervals`, `moments`, `constraints` | the intervals of these estimates |
-| `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `estimates`, `scoring` | errors, gains and means of a model, from private labels only |
+| `intervals`, `constraints` | the intervals of these estimates |
+| `held_out`, `held_out_sums` | the error of a model from noisy sums of held-out labels |
 | `class_sums` | log loss, AUC and calibration of probabilities of classes from noisy sums |
 | `score`, `groups` | the same as a release to another party, by group |
 | `report` | means and quantiles of labels by group |
@@ -19,21 +19,21 @@ from labeldp.evaluate.comparison import Comparison, compare
 from labeldp.evaluate.estimates import (
     ErrorEstimate,
     Estimate,
+    cross_validated_error,
     estimate_classes,
     estimate_error,
     estimate_gain,
     estimate_mean,
     estimate_r2,
 )
-from labeldp.evaluate.foreseen import Foreseen
-from labeldp.evaluate.held_out import HeldOutError, held_out_error
+from labeldp.evaluate.foreseen import Foreseen, Target
+from labeldp.evaluate.held_out import held_out_error
+from labeldp.evaluate.held_out_sums import HeldOutError
 from labeldp.evaluate.measurement import Measurement, measure
 from labeldp.evaluate.report import GroupRow, Report
 from labeldp.evaluate.risk import Risk
 from labeldp.evaluate.score import Difference, Score, ScoreOutcome, score
 from labeldp.evaluate.scoring import LossEstimate, estimate_loss, noise_corrected_scorer
-from labeldp.evaluate.summary import cross_validated_error
-from labeldp.evaluate.targets import Target
 
 __all__ = [
     "Advice",

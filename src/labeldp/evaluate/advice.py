@@ -16,15 +16,14 @@ from labeldp.artifact import Message
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.foreseen import Foreseen, foresee
+from labeldp.evaluate.foreseen import Foreseen, Target, foresee, target_of, wanted_r2
 from labeldp.evaluate.risk import Risk
 from labeldp.evaluate.shapes import shaped_prior
-from labeldp.evaluate.targets import Target, target_of, wanted_r2
 from labeldp.formatting import Tabular, count_of, percent
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share, entries_per_person
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
-from labeldp.sampling.choice import MOST_ENTRIES
+from labeldp.sampling.randomness import MOST_ENTRIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,28 +15,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import float_up
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.evaluate.held_out_figures import NOISE, SAMPLING, HeldOutFigure, Linear, fieller, figure
-from labeldp.formatting import ReprMixin
+from labeldp.evaluate.held_out_sums import NOISE, SAMPLING, HeldOutFigure, Linear, ModelError, fieller, figure
+from labeldp.release.grid_labels import SumsBudget, noise_scale
 from labeldp.release.group_sums import (
     KINDS,
+    UNITS,
     Codes,
     GroupSums,
     Rows,
-    StoredGroupSums,
     check_numbers,
     draw_histograms,
     draw_numbers,
 )
-from labeldp.release.noise_body import UNITS
-from labeldp.release.sums_draw import SumsBudget, noise_scale
 
 LEAST = 1e-4
 """Probabilities are moved to at least this, and at most one minus this, because log loss would be unbounded."""
@@ -70,7 +67,7 @@ class CalibrationBin:
     Examples
     --------
     >>> from labeldp.evaluate import CalibrationBin
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> CalibrationBin("yes", 1000, 0.12, HeldOutFigure(0.13, 0.01, 0.11, 0.15)).share.value
     0.13
     """
@@ -82,7 +79,7 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True, repr=False)
-class ClassError(ReprMixin):
+class ClassError(ModelError):
     """How good probabilities of classes are, from noisy sums of the true classes. Contains no label.
 
     Attributes
@@ -131,20 +128,11 @@ class ClassError(ReprMixin):
     epsilon_exact: Fraction
 
     @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
-
-    @property
     def figures(self) -> dict[str, HeldOutFigure]:
         """All figures but the calibration, by name."""
         found = {"log_loss": self.log_loss, "gain": self.gain, "brier": self.brier}
         found |= {f"auc of {name}" if len(self.auc) > 1 else "auc": one for name, one in self.auc.items()}
         return found | {f"rate of {name}": one for name, one in self.rate.items()}
-
-    def _facts(self) -> dict[str, str]:
-        facts = {name: str(one) for name, one in self.figures.items()}
-        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 
 def checked_rates(rates: Floats, place: str, advice: str) -> tuple[Floats, int]:
@@ -192,6 +180,25 @@ class ClassSums:
     means: Floats
     middles: Floats
     cells: Floats
+
+    def __post_init__(self) -> None:
+        groups = len(self.first.counts)
+        if self.means.ndim != 3 or self.means.shape[2] < 2 or self.first.counts.min() < 2:
+            raise _damaged()
+        models, classes = self.means.shape[1:]
+        shapes = ((self.first, _count(models, classes)), (self.spread, APART + 2 * (models - 1)))
+        kind = "hits" if classes == 2 else "histograms"
+        fits = all(one.values.shape == (groups, size) and one.kind == "numbers" for one, size in shapes)
+        fits &= len(self.bins) == models and all(one.kind == kind and len(one.counts) == groups for one in self.bins)
+        fits &= len(self.means) == groups and self.middles.shape == self.first.values.shape
+        fits &= self.cells.ndim == 4 and self.cells.shape[:2] == (groups, models) and self.cells.shape[3] == 4
+        if not fits or self.means.min() <= 0:
+            raise _damaged()
+        for one, facts in zip(self.bins, self.cells.transpose(1, 0, 2, 3), strict=True):
+            real = facts[:, : one.values.shape[1]]
+            known = np.isin(real[..., 0], modelled(classes)).all() and real.min() >= 0
+            if real.shape[1] != one.values.shape[1] or not known:
+                raise _damaged()
 
     @classmethod
     def ask(
@@ -274,57 +281,6 @@ class ClassSums:
     def group(self, group: int) -> ClassFigures:
         """Return the figures of one group."""
         return ClassFigures(self, group)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the sums for JSON."""
-        public = {name: getattr(self, name).tolist() for name in ("means", "middles", "cells")}
-        return {
-            "first": self.first.to_record(),
-            "spread": self.spread.to_record(),
-            "bins": [one.to_record() for one in self.bins],
-        } | public
-
-
-@dataclass(frozen=True)
-class StoredClassSums:
-    """The sums in JSON."""
-
-    first: StoredGroupSums
-    spread: StoredGroupSums
-    bins: tuple[StoredGroupSums]
-    means: list[Any]
-    middles: list[Any]
-    cells: list[Any]
-
-    def sums(self) -> ClassSums:
-        """Return the sums, if they fit each other."""
-        parts = self.first.sums(), self.spread.sums(), tuple(one.sums() for one in self.bins)
-        try:
-            public = [np.array(one, np.float64) for one in (self.means, self.middles, self.cells)]
-        except (TypeError, ValueError):
-            raise _damaged() from None
-        made = ClassSums(*parts, *public)
-        groups = len(made.first.counts)
-        if made.means.ndim != 3 or made.means.shape[2] < 2 or made.first.counts.min() < 2:
-            raise _damaged()
-        models, classes = made.means.shape[1:]
-        shapes = {
-            (made.first, _count(models, classes), "numbers"),
-            (made.spread, APART + 2 * (models - 1), "numbers"),
-        }
-        kind = "hits" if classes == 2 else "histograms"
-        fits = all(one.values.shape == (groups, size) and one.kind == name for one, size, name in shapes)
-        fits &= len(made.bins) == models and all(one.kind == kind and len(one.counts) == groups for one in made.bins)
-        fits &= len(made.means) == groups and made.middles.shape == made.first.values.shape
-        fits &= made.cells.ndim == 4 and made.cells.shape[:2] == (groups, models) and made.cells.shape[3] == 4
-        if not fits or not all(np.isfinite(one).all() for one in public) or made.means.min() <= 0:
-            raise _damaged()
-        for one, facts in zip(made.bins, made.cells.transpose(1, 0, 2, 3), strict=True):
-            real = facts[:, : one.values.shape[1]]
-            known = np.isin(real[..., 0], modelled(classes)).all() and real.min() >= 0
-            if real.shape[1] != one.values.shape[1] or not known:
-                raise _damaged()
-        return made
 
 
 def _damaged() -> InvalidInput:
@@ -471,8 +427,9 @@ class ClassFigures:
         mean = self._linear(self._apart(which, model)).value
         return self._deviation(APART + 2 * (model - 1) + which, mean) if model else 0.0
 
-    def error(self, model: int, names: Sequence[str], epsilon: Fraction) -> ClassError:
+    def error(self, model: int, domain: Domain, epsilon: Fraction) -> ClassError:
         """Return all figures of one model."""
+        names = domain.classes or ()
         apart = self._apart_deviation(0, model)
         loss, gain = self._log_loss(model), self._gain(model)
         brier = self._linear({BRIER: 1.0} | self._apart(1, model))

@@ -6,10 +6,9 @@ import io
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +16,16 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
+from labeldp.arrays import Floats
 from labeldp.artifact.card import Card
-from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, open_release
-from labeldp.budget import float_up, rounded_up
-from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.artifact.manifest import Manifest, Signature
+from labeldp.budget import rounded_up
+from labeldp.errors import InvalidInput, is_whole
 from labeldp.formatting import Tabular, count_of
-from labeldp.json_text import read_text
-from labeldp.release.flow import Ready, ReleaseJob, in_the_way
+from labeldp.json_text import Stored
+from labeldp.release.flow import Drawn, Ready
 from labeldp.release.private_sums import NOISE, SumsProof
+from labeldp.release.sums import SummedRelease, open_sums
 from labeldp.release_kind import ReleaseKind
 
 MOST_GROUPS = 1000
@@ -73,7 +73,7 @@ class Groups:
 
         Raise `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
         """
-        if isinstance(least, bool) or not isinstance(least, int) or least < 2:
+        if not is_whole(least, 2):
             raise InvalidInput(
                 "the smallest group must be a whole number of at least 2: the error of a single record is not meaningful"
             )
@@ -121,11 +121,10 @@ class Groups:
         return cls(by, tuple(kept), place[codes], int(small.size), left_out)
 
 
-class Figures(Tabular):
+class Figures(Stored, Tabular):
     """The base class of `Score` and `Report`: a table of figures computed from noisy sums. It contains no labels."""
 
     kind: ClassVar[ReleaseKind]
-    epsilon_exact: Fraction
     persons: int | None
 
     @classmethod
@@ -150,32 +149,53 @@ class Figures(Tabular):
         """
         return FiguresAnswer.open(path, cls, verify_key).figures
 
-    @classmethod
-    @abstractmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Return the figures from the text of their description, proven again."""
-
     @abstractmethod
     def proof(self) -> SumsProof:
         """Return the costs of the noisy sums as exact fractions, and whether the total is within ε."""
-
-    @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
 
 
 R = TypeVar("R", bound=Ready)
 F = TypeVar("F", bound=Figures)
 
 
-class FiguresRelease(ReleaseJob[R]):
-    """A release whose data file is a table of figures. Its noise is new in each run, so it cannot be resumed."""
+class FiguresRelease(SummedRelease[R]):
+    """A release whose data file is a table of figures."""
 
-    def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
-        """Raise `InvalidInput` if the folder exists."""
-        if os.path.lexists(out):
-            raise in_the_way(out)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.source = replace(self.source, classes=self.domain.classes)
+
+    def scaled(self, labels: Floats) -> tuple[Floats, int]:
+        """Return labels on the scale from 0 to 1, and how many lay outside the bounds. The positions of classes stay as they are."""
+        if self.domain.classes is not None:
+            return labels, 0
+        lower, upper = self.domain.lower, self.domain.upper
+        within = self.domain.check(labels, self.out_of_range)
+        return (within - lower) / (upper - lower), int(np.count_nonzero((labels < lower) | (labels > upper)))
+
+    def written(self, found: Figures, what: str, records: int, data: Path) -> Drawn:
+        """Write the table of the figures, and return them with their card, which begins with `what` they are."""
+        table, proof = found.to_arrow(), found.proof()
+        data.write_bytes(csv_text(table))
+        costs = "\n".join(f"- {line}" for line in proof.lines)
+        card = Card(
+            f"this {self.kind.value}",
+            what,
+            self.domain,
+            records,
+            proof.epsilon_claimed,
+            f"""The figures follow from noisy sums, which cost:
+
+{costs}
+
+Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).""",
+            "- **Predictions, groups, and which records exist.** The number of records in each group is here without noise.",
+            NOISE.format(
+                "Predictions and groups were made without these labels, or from earlier releases of them that were charged"
+            ),
+            counted=found.persons,
+        )
+        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,24 +225,21 @@ class FiguresAnswer(Generic[F]):
     ) -> FiguresAnswer[F]:
         """Open a folder with figures of this type, compare every file with the manifest, and prove ε again."""
         kind = of.kind
-        folder, manifest, signature = open_release(path, kind, verify_key)
-        try:
-            found = of.from_json(read_text(folder / kind.description))
-        except PrivacyRefused:
-            raise
-        except InvalidInput as error:
-            raise InvalidInput(
-                f"{folder / kind.description} is damaged: {error}. Copy the folder again, or ask for it again"
-            ) from None
-        if manifest.epsilon_total != exact_text(found.epsilon_exact):
-            raise InvalidInput(
-                f"{folder}: {MANIFEST} has another epsilon_total than {kind.description}. Ask for it again"
-            )
+        folder, found, manifest, signature = open_sums(path, kind, of, verify_key)
         if not _same_figures(kind.batch_path(folder, 0), found.to_arrow()):
             raise InvalidInput(
                 f"{folder}: {kind.batch_path(Path(), 0)} has other figures than {kind.description}. Ask for it again"
             )
         return cls(folder, found, manifest, signature)
+
+
+_TYPES = {"group": pa.string(), "model": pa.string(), "records": pa.int64(), "figure": pa.string()}
+
+
+def figures_table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Return rows of figures as a table with these columns."""
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return pa.table({name: pa.array(column, _TYPES.get(name, pa.float64())) for name, column in columns})
 
 
 def csv_text(table: pa.Table) -> bytes:
@@ -247,26 +264,4 @@ def _same_figures(file: Path, table: pa.Table) -> bool:
     return all(
         np.allclose(one, two, rtol=1e-6, equal_nan=True) if is_float else one.equals(two)
         for one, two, is_float in zip(stored.columns, table.columns, floats, strict=True)
-    )
-
-
-def figures_card(name: str, intro: str, domain: Domain, records: int, proof: SumsProof, persons: int | None) -> Card:
-    """Return the card of figures that follow from noisy sums. `persons` is their number, if ε is for each person."""
-    costs = "\n".join(f"- {line}" for line in proof.lines)
-    return Card(
-        f"this {name}",
-        intro,
-        domain,
-        records,
-        proof.epsilon_claimed,
-        f"""The figures follow from noisy sums, which cost:
-
-{costs}
-
-Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).""",
-        "- **Predictions, groups, and which records exist.** The number of records in each group is here without noise.",
-        NOISE.format(
-            "Predictions and groups were made without these labels, or from earlier releases of them that were charged"
-        ),
-        counted=persons,
     )

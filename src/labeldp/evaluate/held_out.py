@@ -5,93 +5,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 
 from labeldp.arrays import Floats, label_array, offending_rows
-from labeldp.budget import Epsilon, float_up
+from labeldp.budget import Epsilon
 from labeldp.domain import Domain, named_classes
 from labeldp.errors import InvalidInput
 from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
-from labeldp.evaluate.held_out_figures import HeldOutFigure
-from labeldp.evaluate.held_out_sums import HeldOutSums
-from labeldp.formatting import ReprMixin
-from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.evaluate.held_out_sums import HeldOutError, HeldOutSums
+from labeldp.release.grid_labels import SumsBudget, on_grid, require_several
 from labeldp.release.group_sums import Rows
 from labeldp.release.ledger import Ledger
 from labeldp.release.randomizer import numbered_persons
-from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
 """Predictions may lie outside of the bounds by this multiple of the labels' range. Beyond that, noise would dominate."""
-
-FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
-
-
-@dataclass(frozen=True, repr=False)
-class HeldOutError(ReprMixin):
-    """The test error of a model on held-out records, from noisy sums of their labels. It contains no labels.
-
-    Attributes
-    ----------
-    mse : HeldOutFigure
-        The mean squared error of the predictions.
-    mse_of_mean : HeldOutFigure
-        The mean squared error of always predicting the labels' mean: their variance.
-    gain : HeldOutFigure
-        The reduction of the error compared with always predicting the labels' mean: mse_of_mean − mse. It is positive
-        if R² is positive, and its interval excludes zero if the interval of R² does. The squares of the labels cancel,
-        so it is more precise than either error.
-    r2 : HeldOutFigure
-        The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
-    mae : HeldOutFigure
-        The mean absolute error of the predictions.
-    bias : HeldOutFigure
-        The average excess of predictions: the mean of prediction − label.
-    records : int
-        The number of held-out records.
-    epsilon_exact : Fraction
-        The total budget of the figures, and the charge to the ledger.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from labeldp import held_out_error
-    >>> class Line:
-    ...     def predict(self, X):
-    ...         return 10 * X[:, 0]
-    >>> X = np.random.default_rng(0).random((20_000, 1))
-    >>> labels = np.clip(10 * X[:, 0] + np.random.default_rng(1).normal(0, 1, 20_000), 0, 10)
-    >>> found = held_out_error(Line(), X, labels, epsilon=2, domain=(0, 10))
-    >>> bool(found.r2.lower > 0.8)
-    True
-    """
-
-    mse: HeldOutFigure
-    mse_of_mean: HeldOutFigure
-    gain: HeldOutFigure
-    r2: HeldOutFigure
-    mae: HeldOutFigure
-    bias: HeldOutFigure
-    records: int
-    epsilon_exact: Fraction
-
-    @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
-
-    @property
-    def figures(self) -> dict[str, HeldOutFigure]:
-        """All figures by name."""
-        return {name: getattr(self, name) for name in FIGURES}
-
-    def _facts(self) -> dict[str, str]:
-        facts = {name: str(one) for name, one in self.figures.items()}
-        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
 
 
 @overload
@@ -232,7 +162,7 @@ def held_out_error(
         ClassSums.check(1, bounds.count, labels.size, budget.epsilon)
         budget.charge(on_grid(bounds), labels.size)
         counted = ClassSums.ask(budget, budget.epsilon, labels, rates, together, owners)
-        return counted.group(0).error(0, bounds.classes, budget.epsilon)
+        return counted.group(0).error(0, bounds, budget.epsilon)
     width = bounds.upper - bounds.lower
     far = np.abs(predictions - (bounds.lower + bounds.upper) / 2) > FURTHEST * width
     if far.any():
@@ -244,7 +174,7 @@ def held_out_error(
     y, f = ((one - bounds.lower) / width for one in (labels, predictions))
     budget.charge(on_grid(bounds), labels.size)
     asked = HeldOutSums.ask(budget, budget.epsilon, y, f[None], together, owners)
-    return HeldOutError(**asked.group(0).figures(0, width), records=labels.size, epsilon_exact=budget.epsilon)
+    return asked.group(0).error(0, bounds, budget.epsilon)
 
 
 def _predictions(model: Any, X: Any) -> Floats:

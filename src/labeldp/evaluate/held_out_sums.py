@@ -3,7 +3,7 @@
 For labels y and predictions f of the first model, f' of another, every figure follows from the means of y, y², 2·(f − mean f)·y, |y − f|,
 |y − f'| and (y − f')² − (y − f)². Each is a mean of numbers that one label moves by at most a public width, and the last one by
 little if the models are alike. They share one noise, whose shape is cut to what a label can do to the first four together
-(`release/noise_body.py`). Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
+(`Body` in `release/group_sums.py`). Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
 part of ε goes into sums of squares, which tell how much the figures vary from sample to sample.
 
 All of this is done on a scale on which the bounds are 0 and 1, so that no square or fourth power leaves the floats.
@@ -12,29 +12,182 @@ All of this is done on a scale on which the bounds are 0 and 1, so that no squar
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from statistics import NormalDist
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.held_out_figures import (
-    HeldOutFigure,
-    Linear,
-    Spread,
-    figure,
-    ratio_figure,
-    reach_of_noise,
-    reach_of_sampling,
+from labeldp.budget import Priced
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.formatting import ReprMixin, plain
+from labeldp.release.grid_labels import SumsBudget, noise_scale
+from labeldp.release.group_sums import (
+    UNITS,
+    Body,
+    Changes,
+    Codes,
+    GroupSums,
+    Rows,
+    add_noise,
+    check_numbers,
+    exact_numbers,
 )
-from labeldp.release.group_sums import Codes, GroupSums, Rows, add_noise, check_numbers, exact_numbers
-from labeldp.release.noise_body import CUBE, UNITS, Body, Changes
 from labeldp.release.noisy_sums import cube_variance
-from labeldp.release.sums_draw import SumsBudget, noise_scale
+
+WIDEST = 0.8
+"""An interval that covers more than this share of the possible range is uninformative: its figure is shown as unknown."""
+RISK = 0.05
+"""The probability that an interval misses the truth."""
+
+
+def reach_of_sampling(risk: float = RISK) -> float:
+    """Return the half-width of an interval in standard deviations of sampling, which is normal for many records."""
+    return NormalDist().inv_cdf(1 - risk / 2)
+
+
+def reach_of_noise(risk: float = RISK) -> float:
+    """Return the half-width in standard deviations of Laplace noise. Sums with cube noise need fewer."""
+    return math.log(1 / risk) / math.sqrt(2)
+
+
+SAMPLING, NOISE = reach_of_sampling(), reach_of_noise()
+
+
+@dataclass(frozen=True, repr=False)
+class HeldOutFigure(ReprMixin):
+    """One figure about held-out records with its uncertainty.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    standard_error : float
+        Its standard deviation, by noise and by sampling.
+    lower, upper : float
+        The ends of its 95 % interval.
+    """
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def times(self, factor: float) -> HeldOutFigure:
+        """Return the same figure in another unit: one current unit is `factor` new units.
+
+        Parameters
+        ----------
+        factor : float
+            A positive number.
+
+        Returns
+        -------
+        HeldOutFigure
+        """
+        return HeldOutFigure(*(factor * one for one in (self.value, self.standard_error, self.lower, self.upper)))
+
+    def __str__(self) -> str:
+        return f"{plain(self.value)} (95% interval {plain(self.lower)} to {plain(self.upper)})"
+
+    def _facts(self) -> dict[str, str]:
+        return {name: plain(getattr(self, name)) for name in ("value", "standard_error", "lower", "upper")}
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A value that is linear in noisy means with this covariance, with `own` as the variance of its independent noise."""
+
+    value: float
+    factors: Floats
+    noise: Floats
+    own: float = 0.0
+
+    def with_noise(self, variance: float) -> Linear:
+        """Return the same figure with additional independent noise."""
+        return replace(self, own=self.own + variance)
+
+    def less(self, other: Linear) -> Linear:
+        """Return the difference to another value of the same means."""
+        return Linear(self.value - other.value, self.factors - other.factors, self.noise, self.own + other.own)
+
+    def covariance(self, other: Linear) -> float:
+        """The covariance of the noise of two such values."""
+        shared = float(self.factors @ self.noise @ other.factors)
+        return max(0.0, shared) + self.own if other is self else shared
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variances over records: of squared errors, of squares about the mean, and of error − ratio·square."""
+
+    error: float
+    variance: float
+    mixed: float
+    ratio: float
+
+    @property
+    def covariance(self) -> float:
+        """Variances of squared errors and squares about the mean."""
+        if not self.ratio:
+            return 0.0
+        found = (self.error + self.ratio**2 * self.variance - self.mixed) / (2 * self.ratio)
+        most = math.sqrt(self.error * self.variance)
+        return min(max(found, -most), most)
+
+    @property
+    def gain(self) -> float:
+        """The variance of square − error."""
+        return max(0.0, self.error + self.variance - 2 * self.covariance)
+
+
+def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:
+    """Return a figure with an interval for noise and sampling of these variances."""
+    noise = found.covariance(found)
+    reach = math.sqrt(reach_of_sampling(risk) ** 2 * sampling + reach_of_noise(risk) ** 2 * noise)
+    lower, upper = max(least, found.value - reach), max(least, found.value + reach)
+    return HeldOutFigure(min(max(found.value, lower), upper), math.sqrt(sampling + noise), lower, upper)
+
+
+def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float) -> HeldOutFigure:
+    """Return R² = 1 − error/variance, with Fieller's interval: all ratios for which error − ratio·variance is compatible with zero."""
+    a, b = error.value, variance.value
+    sampled = {"aa": spread.error / records, "ab": spread.covariance / records, "bb": spread.variance / records}
+    noisy = {
+        "aa": error.covariance(error),
+        "ab": error.covariance(variance),
+        "bb": variance.covariance(variance),
+    }
+    wide = {key: SAMPLING**2 * sampled[key] + NOISE**2 * noisy[key] for key in sampled}
+    if b <= 0:
+        return HeldOutFigure(math.nan, math.nan, -math.inf, 1.0)
+    ratio = a / b
+    value = min(1.0, 1 - ratio)  # noise can make an error negative
+    both = {key: sampled[key] + noisy[key] for key in sampled}
+    deviation = math.sqrt(max(0.0, both["aa"] - 2 * ratio * both["ab"] + ratio**2 * both["bb"])) / b
+    low, high = (max(0.0, end) for end in fieller(a, b, wide["aa"], wide["ab"], wide["bb"]))
+    return HeldOutFigure(value, deviation, 1 - high, 1 - low)
+
+
+def fieller(a: float, b: float, aa: float, ab: float, bb: float) -> tuple[float, float]:
+    """Return the smallest and largest ratio r for which a − r·b may be zero, given squared half-widths; infinite if b may be zero."""
+    lead = b**2 - bb
+    if lead <= 0:
+        return -math.inf, math.inf
+    middle = a * b - ab
+    root = math.sqrt(max(0.0, middle**2 - lead * (a**2 - aa)))
+    return (middle - root) / lead, (middle + root) / lead
+
 
 SPREAD_SHARE = Fraction(1, 10)
 """The share of ε for sums of squares, which decide how wide the intervals are but not where they lie."""
@@ -77,6 +230,78 @@ ERRORS, SQUARES, MIXED = range(3)
 """The indices of the sums of squares; the sums for differences follow."""
 
 
+class ModelError(Priced, ReprMixin):
+    """The test error of a model, from noisy sums: a number of figures."""
+
+    records: int
+
+    @property
+    @abstractmethod
+    def figures(self) -> dict[str, HeldOutFigure]:
+        """All figures by name."""
+
+    def _facts(self) -> dict[str, str]:
+        facts = {name: str(one) for name, one in self.figures.items()}
+        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
+
+
+FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
+
+
+@dataclass(frozen=True, repr=False)
+class HeldOutError(ModelError):
+    """The test error of a model on held-out records, from noisy sums of their labels. It contains no labels.
+
+    Attributes
+    ----------
+    mse : HeldOutFigure
+        The mean squared error of the predictions.
+    mse_of_mean : HeldOutFigure
+        The mean squared error of always predicting the labels' mean: their variance.
+    gain : HeldOutFigure
+        The reduction of the error compared with always predicting the labels' mean: mse_of_mean − mse. It is positive
+        if R² is positive, and its interval excludes zero if the interval of R² does. The squares of the labels cancel,
+        so it is more precise than either error.
+    r2 : HeldOutFigure
+        The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
+    mae : HeldOutFigure
+        The mean absolute error of the predictions.
+    bias : HeldOutFigure
+        The average excess of predictions: the mean of prediction − label.
+    records : int
+        The number of held-out records.
+    epsilon_exact : Fraction
+        The total budget of the figures, and the charge to the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import held_out_error
+    >>> class Line:
+    ...     def predict(self, X):
+    ...         return 10 * X[:, 0]
+    >>> X = np.random.default_rng(0).random((20_000, 1))
+    >>> labels = np.clip(10 * X[:, 0] + np.random.default_rng(1).normal(0, 1, 20_000), 0, 10)
+    >>> found = held_out_error(Line(), X, labels, epsilon=2, domain=(0, 10))
+    >>> bool(found.r2.lower > 0.8)
+    True
+    """
+
+    mse: HeldOutFigure
+    mse_of_mean: HeldOutFigure
+    gain: HeldOutFigure
+    r2: HeldOutFigure
+    mae: HeldOutFigure
+    bias: HeldOutFigure
+    records: int
+    epsilon_exact: Fraction
+
+    @property
+    def figures(self) -> dict[str, HeldOutFigure]:
+        """All figures by name."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOutSums:
     """Noisy sums about predictions and what is public about these, from which all figures follow. Contains no label.
@@ -95,6 +320,15 @@ class HeldOutSums:
     spread: GroupSums
     means: Floats
     predicted: Floats
+
+    def __post_init__(self) -> None:
+        groups = len(self.first.counts)
+        fits = self.means.shape[:1] == self.predicted.shape == (groups,) and self.means.ndim == 2
+        if not fits or self.first.counts.min() < 2:
+            raise InvalidInput("the predictions' means of a score are damaged")
+        for part, size in ((self.first, 2 + 2 * self.models), (self.spread, MIXED + self.models)):
+            if part.kind != "numbers" or part.values.shape != (groups, size):
+                raise InvalidInput("the sums of a score do not answer its questions")
 
     @classmethod
     def ask(
@@ -161,6 +395,7 @@ class HeldOutSums:
         rows = Rows.of(np.zeros(TYPICAL, np.int64))
         asked = _Questions.of(some[None], rows, np.array([[off + MIDDLE]]))
         body, (low, high) = asked.body, asked.ends[0].T
+        assert body is not None, "made by `of`"
         line = _error_line(ABSOLUTE + 1, off) * (high - low) / (UNITS * records)
         noise = float(line @ body.covariance(0, ABSOLUTE + 1, first) @ line)
         direct = float(np.square(ENDS - some).max()) ** 2
@@ -177,15 +412,6 @@ class HeldOutSums:
     def parts(self) -> tuple[GroupSums, ...]:
         """All sums that cost something."""
         return self.first, self.spread
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the sums for JSON."""
-        return {
-            "first": self.first.to_record(),
-            "spread": self.spread.to_record(),
-            "means": self.means.tolist(),
-            "predicted": self.predicted.tolist(),
-        }
 
     def group(self, group: int) -> GroupFigures:
         """Return the figures of one group."""
@@ -282,8 +508,9 @@ class GroupFigures:
             ratio=ratio,
         )
 
-    def figures(self, model: int, width: float) -> dict[str, HeldOutFigure]:
-        """Return all figures of one model, where the bounds are `width` apart."""
+    def error(self, model: int, domain: Domain, epsilon: Fraction) -> HeldOutError:
+        """Return all figures of one model, in the unit of the labels."""
+        width = domain.upper - domain.lower
         spread, n, square = self._spread(model), self._size, width**2
         error, variance = self._error(model), self._variance
         absolute = self._linear({ABSOLUTE + model: 1.0})
@@ -296,14 +523,16 @@ class GroupFigures:
             least = max(0.0, abs(found.value) - math.sqrt(found.covariance(found)))
             return max(0.0, most - least**2) / n
 
-        return {
-            "mse": figure(error, spread.error / n, least=0.0).times(square),
-            "r2": ratio_figure(error, variance, spread, n),
-            "gain": figure(variance.less(error), spread.gain / n).times(square),
-            "mae": figure(absolute, varied(absolute), least=0.0).times(width),
-            "bias": figure(bias, varied(bias)).times(width),
-            "mse_of_mean": figure(variance, spread.variance / n, least=0.0).times(square),
-        }
+        return HeldOutError(
+            mse=figure(error, spread.error / n, least=0.0).times(square),
+            r2=ratio_figure(error, variance, spread, n),
+            gain=figure(variance.less(error), spread.gain / n).times(square),
+            mae=figure(absolute, varied(absolute), least=0.0).times(width),
+            bias=figure(bias, varied(bias)).times(width),
+            mse_of_mean=figure(variance, spread.variance / n, least=0.0).times(square),
+            records=self.records,
+            epsilon_exact=epsilon,
+        )
 
     def difference(self, model: int, other: int, width: float, risk: float) -> HeldOutFigure:
         """Return how much larger the squared error of one model is than that of another."""
@@ -375,12 +604,12 @@ class _Questions:
     """
 
     means: Floats
-    ends: Floats
-    body: Body
+    ends: Floats = field(default_factory=lambda: np.empty(0))
+    body: Body | None = None
 
     @classmethod
     def of(cls, f: Floats, rows: Rows, means: Floats) -> _Questions:
-        made = cls(means[:, 0], np.empty(0), CUBE)
+        made = cls(means[:, 0])
         ends = _extremes(made.numbers(ENDS, f, rows.codes), rows.codes, len(means))
         ends[:, [SQUARE, *range(ABSOLUTE, ABSOLUTE + len(f))], 0] = 0.0
         made = replace(made, ends=ends)
@@ -425,6 +654,7 @@ class _Questions:
 
     def exact(self, y: Floats, f: Floats, rows: Rows) -> NDArray[np.int64]:
         """Return the exact sums."""
+        assert self.body is not None, "made by `of`"
         asked, public = ([rows.means(one) for one in self.numbers(label, f, rows.codes)] for label in (y, np.zeros(1)))
         least = np.stack([rows.means(one) for one, _ in self.ranges(f, rows.codes)])
         return exact_numbers(asked, self.ends, rows, Changes(self.body, least, public[: ABSOLUTE + 1]))

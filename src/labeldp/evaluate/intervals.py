@@ -23,12 +23,15 @@ from labeldp.evaluate.constraints import (
     CountedLabels,
     CountedMean,
     LabelPieces,
+    MomentValues,
+    Target,
     WeightNodes,
     gather_evidence,
+    label_bounds,
+    moment_values,
     shapes,
     usable_counts,
 )
-from labeldp.evaluate.moments import MomentValues, Target, label_bounds, moment_values
 from labeldp.mechanisms import PrivateLabels
 
 TAILS = "tails"

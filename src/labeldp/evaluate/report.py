@@ -7,13 +7,11 @@ report of private labels costs nothing, and has means or rates only.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,43 +19,37 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, described, is_number
 from labeldp.evaluate.class_sums import modelled, share_figure
 from labeldp.evaluate.estimates import estimate_mean, estimate_rates
-from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
-from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, figures_table
+from labeldp.evaluate.held_out_sums import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
-from labeldp.json_text import expect_format, parse_json, read_record
+from labeldp.json_text import Stored
 from labeldp.mechanisms import PrivateLabels
-from labeldp.release.account import Account, Charge
-from labeldp.release.flow import Drawn, Ready, release
-from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.account import Account
+from labeldp.release.flow import Drawn, Ready, Run, release
+from labeldp.release.grid_labels import SumsBudget, noise_scale, on_grid, require_several, sums_request
 from labeldp.release.group_sums import (
     KINDS,
+    UNITS,
     GroupSums,
     Rows,
-    StoredGroupSums,
     check_numbers,
     draw_histograms,
     draw_numbers,
 )
-from labeldp.release.ledger import Ledger
-from labeldp.release.noise_body import UNITS
-from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.private_sums import SumsProof
 from labeldp.release.randomizer import numbered_persons
-from labeldp.release.sums import read_labels
-from labeldp.release.sums_draw import SumsBudget, noise_scale, sums_request
 from labeldp.release_kind import REPORT
 from labeldp.tables.files import Phase, read_columns, readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT, FORMAT_VERSION = "labeldp report", 1
 ALL = "all records"
 """The name of the only group without a column of groups."""
 MEAN, SQUARE = range(2)
@@ -82,7 +74,7 @@ class GroupRow:
     Examples
     --------
     >>> from labeldp.evaluate import GroupRow
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> GroupRow("north", 1200, {"mean": HeldOutFigure(4.1, 0.1, 3.9, 4.3)}).figures["mean"].value
     4.1
     """
@@ -181,10 +173,7 @@ class Report(Figures):
             for row in self.rows
             for name, one in row.figures.items()
         ]
-        names = ("group", "records", "figure", "value", "lower", "upper")
-        types = (pa.string(), pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64())
-        columns = zip(*rows, strict=True)
-        return pa.table([pa.array(one, kind) for one, kind in zip(columns, types, strict=True)], names)
+        return figures_table(("group", "records", "figure", "value", "lower", "upper"), rows)
 
     def plot(self, figure: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw a figure of every group with its interval.
@@ -218,61 +207,13 @@ class Report(Figures):
         return intervals([row.group for row in self.rows], *ends, xlabel=label, title=title, ax=ax)
 
     def to_json(self) -> str:
-        """Return the complete public release.
-
-        Returns
-        -------
-        str
-        """
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "epsilon": format_amount(self.epsilon_exact),
-            "domain": self.domain.to_json(),
-            "by": self.by,
-            "groups": [row.group for row in self.rows],
-            "left_out": self.left_out,
-            "persons": self.persons,
-            "quantiles": list(self.quantiles),
-            "sums": [one.to_record() for one in self.sums],
-        }
-        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        groups = tuple(row.group for row in self.rows)
+        facts = self.domain, self.by, groups, self.quantiles, self.epsilon_exact
+        return _ReportSums(*facts, self.sums, self.left_out, self.persons).to_json()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
-        """Return what `to_json` wrote. The proof is done again.
-
-        Parameters
-        ----------
-        text : str or bytes
-            The JSON text.
-
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        InvalidInput
-            If the text is damaged or contradicts itself.
-        PrivacyRefused
-            If the sums cost more than is claimed.
-        """
-        record = parse_json(text, "the report")
-        expect_format(record, FORMAT, FORMAT_VERSION, "a report")
-        stored = read_record(_StoredReport, record, "the report")
-        sums = tuple(one.sums() for one in stored.sums)
-        quantiles = checked_quantiles(stored.quantiles)
-        domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
-        found = [one.kind for one in sums], sums[0].values.shape[1] if sums else 0
-        expected = ["numbers", "histograms"][: 1 + bool(quantiles)], 2
-        if domain.classes is not None:
-            expected = [_counted(domain)], len(modelled(domain.count))
-        if found != expected or (domain.classes is not None and quantiles):
-            raise InvalidInput("the sums of a report do not fit its figures")
-        if any(len(one.counts) != len(stored.groups) or (one.counts != sums[0].counts).any() for one in sums):
-            raise InvalidInput("the sums of a report do not fit its groups")
-        return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out, stored.persons)
+        return _ReportSums.from_json(text).report()
 
     def _facts(self) -> dict[str, str]:
         first = next(iter(self.rows[0].figures))
@@ -280,51 +221,50 @@ class Report(Figures):
         return facts | {"groups": f"{len(self.rows)}", "epsilon": f"{self.epsilon:g}"}
 
 
-@dataclass(frozen=True)
-class _StoredReport:
-    format: str
-    format_version: int
-    epsilon: str
-    domain: list[Any]
+@dataclass(frozen=True, eq=False)
+class _ReportSums(Stored):
+    """The noisy sums of a report, from which its figures follow."""
+
+    format, noun = "labeldp report", "a report"
+
+    domain: Domain
     by: str | None
-    groups: tuple[str]
+    groups: tuple[str, ...]
+    quantiles: tuple[float, ...]
+    epsilon_exact: Fraction
+    sums: tuple[GroupSums, ...]
     left_out: int
     persons: int | None
-    quantiles: list[Any]
-    sums: tuple[StoredGroupSums]
 
-
-def _report(
-    domain: Domain,
-    by: str | None,
-    names: Sequence[str],
-    quantiles: tuple[float, ...],
-    epsilon: Fraction,
-    sums: tuple[GroupSums, ...],
-    left_out: int,
-    persons: int | None,
-) -> Report:
-    """Return the report that follows from noisy sums, after the proof that they cost at most ε."""
-    numbers, *histograms = sums
-    width = domain.upper - domain.lower
-    rows = []
-    for place, name in enumerate(names):
+    def report(self) -> Report:
+        """Return the figures, if the sums fit each other and cost what is claimed."""
+        domain, quantiles, sums = self.domain, checked_quantiles(self.quantiles), self.sums
+        found = [one.kind for one in sums], sums[0].values.shape[1] if sums else 0
+        expected = ["numbers", "histograms"][: 1 + bool(quantiles)], 2
         if domain.classes is not None:
-            rows.append(GroupRow(name, int(numbers.counts[place]), _rates(numbers, place, domain.classes)))
-            continue
-        mean = _mean(numbers, place)
-        figures = {"mean": replace(mean, lower=max(0.0, mean.lower), upper=min(1.0, mean.upper)).times(width)}
-        figures["mean"] = _moved(figures["mean"], domain.lower)
-        for one in quantiles:
-            figures[f"quantile {one:g}"] = _quantile(histograms[0], place, one)
-        rows.append(GroupRow(name, int(numbers.counts[place]), figures))
-    made = Report(domain, by, tuple(rows), epsilon, quantiles, sums, left_out, persons=persons)
-    if persons is not None and not 1 <= persons <= left_out + int(numbers.counts.sum()):
-        raise InvalidInput("a report has more persons than records")
-    for part in sums:
-        part.check_unit(persons)
-    made.proof().require()
-    return made
+            expected = [_counted(domain)], len(modelled(domain.count))
+        if found != expected or (domain.classes is not None and quantiles):
+            raise InvalidInput("the sums of a report do not fit its figures")
+        numbers, *histograms = sums
+        if any(len(one.counts) != len(self.groups) or (one.counts != numbers.counts).any() for one in sums):
+            raise InvalidInput("the sums of a report do not fit its groups")
+        if self.persons is not None and not 1 <= self.persons <= self.left_out + int(numbers.counts.sum()):
+            raise InvalidInput("a report has more persons than records")
+        for part in sums:
+            part.check_unit(self.persons)
+        rows = []
+        for place, (name, count) in enumerate(zip(self.groups, numbers.counts.tolist(), strict=True)):
+            if domain.classes is not None:
+                figures = _rates(numbers, place, domain.classes)
+            else:
+                figures = {"mean": _mean(numbers, place, domain)}
+                figures |= {f"quantile {one:g}": _quantile(histograms[0], place, one) for one in quantiles}
+            rows.append(GroupRow(name, count, figures))
+        made = Report(
+            domain, self.by, tuple(rows), self.epsilon_exact, quantiles, sums, self.left_out, persons=self.persons
+        )
+        made.proof().require()
+        return made
 
 
 def checked_quantiles(quantiles: Sequence[Any]) -> tuple[float, ...]:
@@ -333,19 +273,23 @@ def checked_quantiles(quantiles: Sequence[Any]) -> tuple[float, ...]:
     if len(wanted) > MOST_QUANTILES:
         raise InvalidInput(f"a report has at most {MOST_QUANTILES} quantiles, got {len(wanted)}")
     for one in wanted:
-        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 1:
+        if not is_number(one) or not 0 < one < 1:
             raise InvalidInput(
                 f"quantiles must be numbers between 0 and 1, such as 0.5 for the median, got {described(one)}"
             )
     return tuple(sorted({float(one) for one in wanted}))
 
 
-def _mean(sums: GroupSums, place: int) -> HeldOutFigure:
-    """The mean on the scale from 0 to 1. The variance over records or persons is too large rather than too small by the noise."""
+def _mean(sums: GroupSums, place: int, domain: Domain) -> HeldOutFigure:
+    """The mean within the bounds. The variance over records or persons is too large rather than too small by the noise."""
     values, noise, size = sums.means[place], sums.means_variance[place], sums.sizes[place]
     variance = float(np.clip(values[SQUARE] - (values[MEAN]) ** 2, 0, MIDDLE**2)) + math.sqrt(noise[SQUARE])
-    found = Linear(float(values[MEAN] + MIDDLE), np.array([1.0, 0.0]), np.diag(noise))
-    return figure(found, min(variance, MIDDLE**2) / size)
+    line = Linear(float(values[MEAN] + MIDDLE), np.array([1.0, 0.0]), np.diag(noise))
+    found, width = figure(line, min(variance, MIDDLE**2) / size), domain.upper - domain.lower
+    value, lower, upper = (
+        domain.lower + width * x for x in (found.value, max(0.0, found.lower), min(1.0, found.upper))
+    )
+    return HeldOutFigure(value, width * found.standard_error, lower, upper)
 
 
 def _counted(domain: Domain) -> str:
@@ -361,10 +305,6 @@ def _rates(sums: GroupSums, place: int, classes: tuple[str, ...]) -> dict[str, H
         f"rate of {classes[k]}": share_figure(Linear(float(count) / weight, np.ones(1), noise), size)
         for k, count in zip(modelled(len(classes)), sums.values[place], strict=True)
     }
-
-
-def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
-    return HeldOutFigure(found.value + by, found.standard_error, found.lower + by, found.upper + by)
 
 
 def _quantile(sums: GroupSums, place: int, wanted: float) -> HeldOutFigure:
@@ -419,27 +359,19 @@ def report_labels(
     quantiles: Sequence[float],
     smallest_group: int,
     out_of_range: OutOfRange,
-    ledger: Ledger | None,
-    dataset: str | None,
-    sign_key: str | os.PathLike[str] | None,
-    phase: Phase,
+    **options: Any,
 ) -> tuple[Report, int]:
-    """Release a report of labels, as `labeldp.report` describes. Also returns how many labels lay outside the bounds, which is private."""
+    """Release a report of labels, as `labeldp.report` describes; `options` are those of `release`.
+
+    Also return how many labels lay outside the bounds, which is private.
+    """
     bounds, wanted = Domain.of(domain), checked_quantiles(quantiles)
     if bounds.classes is not None:
         if wanted not in ((), (0.5,)):  # the second is the default
             raise InvalidInput("classes have rates and no quantiles: leave them out")
         wanted = ()
-    job = ReportRelease(
-        source,
-        by,
-        exact_epsilon(epsilon),
-        bounds,
-        wanted,
-        smallest_group=smallest_group,
-        out_of_range=out_of_range,
-    )
-    ready, found, _ = release(job, out, ledger=ledger, dataset=dataset, sign_key=sign_key, phase=phase)
+    job = ReportRelease(source, by, exact_epsilon(epsilon), bounds, wanted, smallest_group, out_of_range)
+    ready, found, _ = release(job, out, **options)
     return found, ready.clipped
 
 
@@ -454,28 +386,25 @@ class ReportReady(Ready):
     clipped: int
 
 
+@dataclass(eq=False)
 class ReportRelease(FiguresRelease[ReportReady]):
     """The release of figures of the labels by group."""
 
     kind = REPORT
+    source: LabelSource
+    by: str | None
+    epsilon: Fraction
+    domain: Domain
+    quantiles: tuple[float, ...]
+    smallest_group: int
+    out_of_range: OutOfRange
 
-    def __init__(
-        self,
-        source: LabelSource,
-        by: str | None,
-        epsilon: Fraction,
-        domain: Domain,
-        quantiles: tuple[float, ...],
-        *,
-        smallest_group: int,
-        out_of_range: OutOfRange,
-    ) -> None:
-        self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
-        self.by, self.epsilon, self.domain, self.quantiles = by, epsilon, domain, quantiles
-        self.smallest_group, self.out_of_range = smallest_group, out_of_range
-        self.unit = "record" if source.person_column is None else "person"
-        if by == source.label_column:
-            raise InvalidInput(f"the column {by!r} holds the labels, and groups must be public: give another column")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by == self.source.label_column:
+            raise InvalidInput(
+                f"the column {self.by!r} holds the labels, and groups must be public: give another column"
+            )
 
     @property
     def _shares(self) -> tuple[Fraction, Fraction]:
@@ -486,8 +415,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
     def read(self, account: Account, phase: Phase) -> ReportReady:  # noqa: ARG002
         """Read labels and groups."""
         column = None if self.by is None else _column(self.source, self.by)
-        with reported_together(self.source, self.domain, self.out_of_range):
-            _, labels, owners = read_labels(self.source, phase)
+        _, labels, owners = self.read_labels(phase)
         require_several(labels.size)
         if column is not None and len(column) != labels.size:
             raise InvalidInput(
@@ -501,31 +429,20 @@ class ReportRelease(FiguresRelease[ReportReady]):
         rows = Rows.of(groups.codes, persons)
         count = None if persons is None else int(persons.max()) + 1
         for_means, for_counts = self._shares
-        request = sums_request(on_grid(self.domain), labels.size, self.kind)
         if self.domain.classes is not None:
             noise_scale(KINDS[_counted(self.domain)], for_means)
-            return ReportReady(request, labels.size, 0, labels[rows.used], groups, rows, count, 0)
-        check_numbers(2, labels.size, for_means)
+        else:
+            check_numbers(2, labels.size, for_means)
         if for_counts:
             noise_scale(KINDS["histograms"], for_counts)
-        within = self.domain.check(labels, self.out_of_range)
-        clipped = int(np.count_nonzero((labels < self.domain.lower) | (labels > self.domain.upper)))
-        scaled = (within - self.domain.lower) / (self.domain.upper - self.domain.lower)
+        request = sums_request(on_grid(self.domain), labels.size, self.kind)
+        scaled, clipped = self.scaled(labels)
         return ReportReady(request, labels.size, 0, scaled[rows.used], groups, rows, count, clipped)
 
-    def draw(
-        self,
-        ready: ReportReady,
-        account: Account,  # noqa: ARG002
-        charge: Charge,  # noqa: ARG002
-        data: Path,
-        work: Path,  # noqa: ARG002
-        phase: Phase,
-    ) -> Drawn:
+    def draw(self, ready: ReportReady, run: Run) -> Drawn:
         """Draw all sums, and write the table of figures."""
-        phase("summing", None)
-        budget = SumsBudget(self.epsilon)
-        groups = ready.groups
+        run.phase("summing", None)
+        budget, groups = SumsBudget(self.epsilon), ready.groups
         if self.domain.classes is None:
             sums, what = self._sums(budget, ready), "means and quantiles"
         else:
@@ -535,14 +452,9 @@ class ReportRelease(FiguresRelease[ReportReady]):
             sums = [draw_histograms(budget, cells, ends, ready.rows, self.epsilon, _counted(self.domain))]
             what = "rates of classes"
         facts = on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon
-        found = _report(*facts, tuple(sums), groups.left_out, ready.persons)
-        table = found.to_arrow()
-        data.write_bytes(csv_text(table))
-        what = (
-            f"These are noisy {what} of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
-        )
-        card = figures_card("report", what, self.domain, ready.records, found.proof(), found.persons)
-        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+        found = _ReportSums(*facts, tuple(sums), groups.left_out, ready.persons).report()
+        labels, names = count_of(ready.records, "label"), count_of(len(groups.names), "group")
+        return self.written(found, f"These are noisy {what} of {labels} in {names}.", ready.records, run.data)
 
     def _sums(self, budget: SumsBudget, ready: ReportReady) -> list[GroupSums]:
         """Draw the sums for means and quantiles of numbers."""

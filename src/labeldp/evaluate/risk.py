@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from labeldp.budget import exact_epsilon
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, described, is_number, is_whole
 from labeldp.formatting import ReprMixin, count_of, percent, plain
 
 ALMOST_SURE = 0.95
@@ -85,7 +85,7 @@ class Risk(ReprMixin):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", float(exact_epsilon(self.epsilon)))
-        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
+        if not is_whole(self.rows, 1):
             raise InvalidInput(f"rows per person must be a whole number from 1 on, got {described(self.rows)}")
 
     @property
@@ -202,5 +202,5 @@ def odds(factor: float) -> str:
 
 
 def _check(belief: float) -> None:
-    if isinstance(belief, bool) or not isinstance(belief, (int, float)) or not 0 <= belief <= 1:
+    if not is_number(belief, 0, 1):
         raise InvalidInput(f"a belief is a probability from 0 to 1, got {described(belief)}")

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -22,41 +21,34 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, label_array
 from labeldp.artifact.id_join import match_ids, require_distinct, require_same_kind
 from labeldp.artifact.labels_file import id_kind
-from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import MatchedInput
 from labeldp.errors import InvalidInput, expect, expect_path
-from labeldp.evaluate.class_sums import ClassError, ClassFigures, ClassSums, StoredClassSums, checked_rates
+from labeldp.evaluate.class_sums import ClassError, ClassSums, checked_rates
 from labeldp.evaluate.groups import (
     SMALLEST_GROUP,
     Figures,
     FiguresRelease,
     Groups,
-    csv_text,
-    figures_card,
+    figures_table,
 )
-from labeldp.evaluate.held_out import HeldOutError
-from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
-from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums, Questions, SummedLabels
+from labeldp.evaluate.held_out_sums import RISK, HeldOutError, HeldOutFigure, HeldOutSums, Questions, SummedLabels
 from labeldp.formatting import count_of, plain
-from labeldp.json_text import expect_format, parse_json, read_record
-from labeldp.release.account import Account, Charge
-from labeldp.release.flow import Drawn, Ready, release
-from labeldp.release.grid_labels import on_grid, require_several
-from labeldp.release.group_sums import GroupSums, Rows, StoredGroupSums
+from labeldp.release.account import Account
+from labeldp.release.flow import Drawn, Ready, Run, release
+from labeldp.release.grid_labels import SumsBudget, on_grid, require_several, sums_request
+from labeldp.release.group_sums import Rows
 from labeldp.release.ledger import Ledger
-from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.private_sums import SumsProof
 from labeldp.release.randomizer import numbered_persons
-from labeldp.release.sums import read_labels, require_labels
-from labeldp.release.sums_draw import SumsBudget, sums_request
+from labeldp.release.sums import require_labels
 from labeldp.release_kind import SCORE
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
 
-FORMAT, FORMAT_VERSION = "labeldp score", 1
 MOST_MODELS = 10
 """The most models in one score: they share ε."""
 MOST_OUTSIDE = 0.2
@@ -78,7 +70,7 @@ class Difference:
     Examples
     --------
     >>> from labeldp.evaluate import Difference
-    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> from labeldp.evaluate.held_out_sums import HeldOutFigure
     >>> Difference("boosting", "line", HeldOutFigure(-40.0, 5.0, lower=-50.0, upper=-30.0)).better
     'boosting'
     """
@@ -134,6 +126,8 @@ class Score(Figures):
     """
 
     kind = SCORE
+    format, noun = "labeldp score", "a score"
+
     domain: Domain
     models: tuple[str, ...]
     by: str | None
@@ -144,6 +138,9 @@ class Score(Figures):
     persons: int | None = None
 
     def __post_init__(self) -> None:
+        classes = self.domain.classes
+        if len(self.sums) not in (1, 2) or any(isinstance(one, ClassSums) is (classes is None) for one in self.sums):
+            raise InvalidInput("a score has sums for all records, and perhaps for groups")
         whole, *parts = self.sums
         shapes = [(len(one.means), one.models) for one in self.sums]
         expected = [(1, len(self.models))] + ([(len(self.groups), len(self.models))] if self.by is not None else [])
@@ -151,9 +148,7 @@ class Score(Figures):
             raise InvalidInput("the sums of a score do not fit its models, groups and records")
         if any(int(one.first.counts.sum()) > self.records for one in parts):
             raise InvalidInput("the groups of a score have more records than it")
-        if (classes := self.domain.classes) is not None and any(
-            one.means.shape[2:] != (len(classes),) for one in self.sums
-        ):
+        if classes is not None and any(one.means.shape[2:] != (len(classes),) for one in self.sums):
             raise InvalidInput("the sums of a score do not fit its classes")
         if self.persons is not None and not 1 <= self.persons <= self.records:
             raise InvalidInput("a score has more persons than records")
@@ -187,15 +182,7 @@ class Score(Figures):
 
     def _figures(self, part: int, group: int) -> dict[str, HeldOutError | ClassError]:
         found = self.sums[part].group(group)
-        if isinstance(found, ClassFigures):
-            names = self.domain.classes or ()
-            return {name: found.error(model, names, self.epsilon_exact) for model, name in enumerate(self.models)}
-        return {
-            name: HeldOutError(
-                **found.figures(model, self._width), records=found.records, epsilon_exact=self.epsilon_exact
-            )
-            for model, name in enumerate(self.models)
-        }
+        return {name: found.error(model, self.domain, self.epsilon_exact) for model, name in enumerate(self.models)}
 
     def proof(self) -> SumsProof:
         """Return what the noisy sums cost as exact fractions, and whether the total is within ε.
@@ -245,109 +232,11 @@ class Score(Figures):
                     rows.append(
                         (group, model, part.records, name, part.share.value, part.share.lower, part.share.upper)
                     )
-        names = ("group", "model", "records", "figure", "value", "lower", "upper")
-        types = (pa.string(), pa.string(), pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64())
-        return pa.table(
-            [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)], names
-        )
-
-    def to_json(self) -> str:
-        """Return the complete public release: noisy sums, and what is public about the predictions.
-
-        Returns
-        -------
-        str
-        """
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "epsilon": format_amount(self.epsilon_exact),
-            "domain": self.domain.to_json(),
-            "records": self.records,
-            "persons": self.persons,
-            "models": list(self.models),
-            "by": self.by,
-            "groups": list(self.groups),
-            "sums": [one.to_record() for one in self.sums],
-        }
-        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Score:
-        """Return what `to_json` wrote. The proof is done again.
-
-        Parameters
-        ----------
-        text : str or bytes
-            The JSON text.
-
-        Returns
-        -------
-        Score
-
-        Raises
-        ------
-        InvalidInput
-            If the text is damaged or contradicts itself.
-        PrivacyRefused
-            If the sums cost more than is claimed.
-        """
-        record = parse_json(text, "the score")
-        expect_format(record, FORMAT, FORMAT_VERSION, "a score")
-        stored = read_record(_StoredScore, record, "the score")
-        epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
-        kind: type[_StoredSums | StoredClassSums] = _StoredSums if domain.classes is None else StoredClassSums
-        sums = tuple(read_record(kind, one, "the sums of the score").sums() for one in stored.sums)
-        if len(sums) not in (1, 2):
-            raise InvalidInput("a score has sums for all records, and perhaps for groups")
-        facts = domain, stored.models, stored.by, stored.groups, stored.records, epsilon
-        return cls(*facts, sums, stored.persons)
+        return figures_table(("group", "model", "records", "figure", "value", "lower", "upper"), rows)
 
     def _facts(self) -> dict[str, str]:
         facts = {name: " ".join(map(str, next(iter(found.figures.items())))) for name, found in self.overall.items()}
         return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
-
-
-@dataclass(frozen=True)
-class _StoredSums:
-    first: StoredGroupSums
-    spread: StoredGroupSums
-    means: list[Any]
-    predicted: list[Any]
-
-    def sums(self) -> HeldOutSums:
-        first, spread = self.first.sums(), self.spread.sums()
-        try:
-            means, predicted = np.array(self.means, np.float64), np.array(self.predicted, np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("the predictions' means of a score are damaged") from None
-        made = HeldOutSums(first, spread, means, predicted)
-        groups = len(first.counts)
-        fits = means.ndim == 2 and len(means) == groups == len(spread.counts) and predicted.shape == (groups,)
-        if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
-            raise InvalidInput("the predictions' means of a score are damaged")
-        _check_part(first, 2 + 2 * made.models)
-        _check_part(spread, MIXED + made.models)
-        return made
-
-
-def _check_part(sums: GroupSums, questions: int) -> None:
-    if sums.kind != "numbers" or sums.values.shape[1] != questions:
-        raise InvalidInput("the sums of a score do not answer its questions")
-
-
-@dataclass(frozen=True)
-class _StoredScore:
-    format: str
-    format_version: int
-    epsilon: str
-    domain: list[Any]
-    records: int
-    persons: int | None
-    models: tuple[str]
-    by: str | None
-    groups: tuple[str]
-    sums: list[Any]
 
 
 def _judged(name: str, found: HeldOutError | ClassError) -> str:
@@ -411,7 +300,7 @@ class ScoreOutcome:
 
 
 def score(
-    source: LabelSource,
+    source: LabelSource | MatchedInput,
     predictions: str | os.PathLike[str],
     out: str | os.PathLike[str],
     epsilon: Epsilon,
@@ -495,60 +384,22 @@ def score(
     --------
     See `Score`.
     """
-    expect(
-        source,
-        LabelSource,
-        "source",
-        "give LabelSource(path, label, id), or a Spark frame to labeldp.spark.score",
-    )
-    if source.id_column is None:
+    if not hasattr(source, "match"):  # labels on a cluster
+        how = "give LabelSource(path, label, id), or a Spark frame to labeldp.spark.score"
+        expect(source, LabelSource, "source", how)
+    id = id or getattr(source, "id_column", None)  # noqa: A001
+    if id is None:
         raise InvalidInput("predictions are matched to labels by id: give LabelSource an id column (--id)")
-    return score_labels(
-        source,
-        predictions,
-        out,
-        epsilon,
-        domain,
-        id=id or source.id_column,
-        models=models,
-        by=by,
-        smallest_group=smallest_group,
-        matching=matching,
-        out_of_range=out_of_range,
-        ledger=ledger,
-        dataset=dataset,
-        sign_key=sign_key,
-        phase=phase,
-    )
-
-
-def score_labels(
-    source: LabelSource | MatchedInput,
-    predictions: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    epsilon: Epsilon,
-    domain: Domain | tuple[float, float],
-    *,
-    id: str,  # noqa: A002
-    models: Sequence[str] | None,
-    by: str | None,
-    smallest_group: int,
-    matching: bool,
-    out_of_range: OutOfRange,
-    **place: Any,
-) -> ScoreOutcome:
-    """Score the labels of either engine. `score` documents the parameters; `place` has the parameters of `release`."""
     check_out_of_range(out_of_range)
     expect_path(predictions, "predictions", "save them to a file with a column of ids")
     bounds = Domain.of(domain)
-    amount = exact_epsilon(epsilon)
     sent = _Predictions(Path(predictions), id, tuple(models or ()), by, smallest_group)
-    job = ScoreRelease(source, sent, amount, bounds, matching=matching, out_of_range=out_of_range)
-    ready, found, _ = release(job, out, **place)
-    groups = ready.groups
+    job = ScoreRelease(source, sent, exact_epsilon(epsilon), bounds, matching, out_of_range)
+    ready, found, _ = release(job, out, ledger=ledger, dataset=dataset, sign_key=sign_key, phase=phase)
+    groups, joined = ready.groups, ready.joined
     merged, outside = (0, 0) if groups is None else (groups.merged, groups.left_out)
-    counts = ready.without_label, ready.without_prediction, ready.moved, merged, outside
-    return ScoreOutcome(Path(out).absolute(), found, *counts, ready.clipped)
+    unmatched = joined.asked - ready.records, joined.held - ready.records
+    return ScoreOutcome(Path(out).absolute(), found, *unmatched, ready.moved, merged, outside, joined.clipped)
 
 
 def _numeric(file: FeatureFile, names: list[str]) -> tuple[str, ...]:
@@ -577,17 +428,11 @@ class _Predictions:
             file.require(self.by)
         taken = (self.id_column, self.by)
         models = self.models or _numeric(file, [name for name in file.names if name not in taken])
-        if classes is not None:
-            ends = tuple(f"_{one}" for one in classes)
-            named = [
-                [name] if name in file.names else [one for one in file.names if one in {name + end for end in ends}]
-                for name in self.models
-            ]
-            models = (
-                tuple(one for name, found in zip(self.models, named, strict=True) for one in found or [name])
-                or tuple(name for name in models if name.endswith(ends))
-                or models
-            )
+        if classes is not None and self.models:
+            of = {name: [f"{name}_{one}" for one in classes if f"{name}_{one}" in file.names] for name in models}
+            models = tuple(one for name in models for one in ([name] if name in file.names else of[name] or [name]))
+        elif classes is not None:
+            models = tuple(name for name in models if name.endswith(tuple(f"_{one}" for one in classes))) or models
         for name in models:
             file.require(name)
             if name in taken:
@@ -632,21 +477,6 @@ class _Predictions:
 
 
 @dataclass(frozen=True)
-class ScoreReady(Ready):
-    """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
-
-    labels: Floats | SummedLabels
-    predictions: Floats
-    models: tuple[str, ...]
-    groups: Groups | None
-    persons: NDArray[np.int64] | None
-    without_label: int
-    without_prediction: int
-    moved: int
-    clipped: int
-
-
-@dataclass(frozen=True)
 class _Joined:
     """Labels that have predictions, from 0 to 1 or the positions of classes, with the numbers of all predictions and of all labels."""
 
@@ -656,6 +486,17 @@ class _Joined:
     asked: int
     held: int
     clipped: int
+
+
+@dataclass(frozen=True)
+class ScoreReady(Ready):
+    """Labels that were matched to predictions, both from 0 to 1, and public facts about them. For classes: positions and probabilities."""
+
+    joined: _Joined
+    predictions: Floats
+    models: tuple[str, ...]
+    groups: Groups | None
+    moved: int
 
 
 @dataclass(frozen=True)
@@ -685,30 +526,23 @@ class _OnWorker:
         return self.questions.exact((labels - self.lower) / (self.upper - self.lower), f, Rows.of(codes))
 
 
+@dataclass(eq=False)
 class ScoreRelease(FiguresRelease[ScoreReady]):
     """The release of noisy errors of predictions."""
 
     kind = SCORE
+    source: LabelSource | MatchedInput  # type: ignore[assignment]  # the other party's predictions can also go to a cluster
+    predictions: _Predictions
+    epsilon: Fraction
+    domain: Domain
+    matching: bool
+    out_of_range: OutOfRange
 
-    def __init__(
-        self,
-        source: LabelSource | MatchedInput,
-        predictions: _Predictions,
-        epsilon: Fraction,
-        domain: Domain,
-        *,
-        matching: bool,
-        out_of_range: OutOfRange,
-    ) -> None:
-        self.source: LabelSource | MatchedInput
-        self.unit = "record"
-        if isinstance(source, LabelSource):
-            self.source = replace(source, unit=domain.unit or source.unit, classes=domain.classes)
-            self.unit = "record" if source.person_column is None else "person"
+    def __post_init__(self) -> None:
+        if isinstance(self.source, LabelSource):
+            super().__post_init__()
         else:
-            self.source = source.in_unit(domain)
-        self.predictions, self.epsilon, self.domain = predictions, epsilon, domain
-        self.matching, self.out_of_range = matching, out_of_range
+            self.source = self.source.in_unit(self.domain)
 
     @property
     def _shares(self) -> list[Fraction]:
@@ -719,7 +553,8 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         """Read labels and predictions, and match them by id."""
         sent, domain = self.predictions, self.domain
         file, columns = sent.opened(domain.classes)
-        models = columns if domain.classes is None else tuple(_by_class(columns, domain.classes, sent.path))
+        places = {} if domain.classes is None else _by_class(columns, domain.classes, sent.path)
+        models = columns if domain.classes is None else tuple(places)
         if len(set(columns)) < len(columns) or len(models) > MOST_MODELS:
             raise InvalidInput(
                 f"{sent.path} has {len(columns)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
@@ -735,34 +570,27 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
                 HeldOutSums.check(len(models), rows.size, share)
             predictions = (predictions - domain.lower) / (domain.upper - domain.lower)
         else:
-            places = _by_class(columns, domain.classes, sent.path)
             predictions, moved = _probabilities(predictions[:, rows], places, domain.count, sent.path)
             for share in self._shares:
                 ClassSums.check(len(models), domain.count, rows.size, share)
         groups = sent.groups(column, rows, persons)
-        counts = found.asked - rows.size, found.held - rows.size, moved, found.clipped
         request = sums_request(on_grid(domain), rows.size, self.kind)
-        return ScoreReady(request, rows.size, 0, found.labels, predictions, models, groups, persons, *counts)
+        return ScoreReady(request, rows.size, 0, found, predictions, models, groups, moved)
 
     def _joined(
         self, file: FeatureFile, columns: tuple[str, ...], phase: Phase
     ) -> tuple[_Joined, Floats, pa.Array | None]:
         """Read labels and predictions on this machine, and match them by id."""
-        sent, domain, source = self.predictions, self.domain, self.source
+        sent, source = self.predictions, self.source
         assert isinstance(source, LabelSource), "the other kind is on a cluster"
-        with reported_together(source, domain, self.out_of_range):
-            ids, labels, owners = read_labels(source, phase)
+        ids, labels, owners = self.read_labels(phase)
         asked, predictions, column = sent.read(file, columns, id_kind(ids.type), phase)
         found = match_ids(asked, ids, sent.path, source.path)
         rows = np.flatnonzero(found >= 0)
         require_labels(len(asked) - rows.size, rows.size, sent.path, matching=self.matching)
         require_several(rows.size)
-        own, clipped = labels[found[rows]], 0
+        own, clipped = self.scaled(labels[found[rows]])
         persons = None if owners is None else numbered_persons(owners.take(pa.array(found[rows])), rows.size)
-        if domain.classes is None:
-            within = domain.check(own, self.out_of_range)
-            clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
-            own = (within - domain.lower) / (domain.upper - domain.lower)
         return _Joined(rows, own, persons, len(asked), len(ids), clipped), predictions, column
 
     def _joined_on_cluster(
@@ -789,37 +617,21 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         labels = _LabelsOnCluster(source, asked.take(pa.array(found.rows)), domain)
         return _Joined(found.rows, labels, None, len(asked), found.labels, found.clipped), predictions, column
 
-    def draw(
-        self,
-        ready: ScoreReady,
-        account: Account,  # noqa: ARG002
-        charge: Charge,  # noqa: ARG002
-        data: Path,
-        work: Path,  # noqa: ARG002
-        phase: Phase,
-    ) -> Drawn:
+    def draw(self, ready: ScoreReady, run: Run) -> Drawn:
         """Draw all sums, and write the table of figures."""
-        phase("summing", None)
-        budget = SumsBudget(self.epsilon)
-        every: list[NDArray[np.int64]] = [np.zeros(ready.records, np.int64)]
-        if ready.groups is not None:
-            every.append(ready.groups.codes)
+        run.phase("summing", None)
+        budget, groups, joined = SumsBudget(self.epsilon), ready.groups, ready.joined
+        every = [np.zeros(ready.records, np.int64), *([] if groups is None else [groups.codes])]
         kind: Any = HeldOutSums if self.domain.classes is None else ClassSums  # on a cluster the first
         sums = tuple(
-            kind.ask(budget, share, ready.labels, ready.predictions, codes, ready.persons)
+            kind.ask(budget, share, joined.labels, ready.predictions, codes, joined.persons)
             for share, codes in zip(self._shares, every, strict=True)
         )
-        groups = ready.groups
         by, names = (None, ()) if groups is None else (groups.by, groups.names)
-        persons = None if ready.persons is None else int(ready.persons.max()) + 1
+        persons = None if joined.persons is None else int(joined.persons.max()) + 1
         found = Score(on_grid(self.domain), ready.models, by, names, ready.records, self.epsilon, sums, persons)
-        table = found.to_arrow()
-        data.write_bytes(csv_text(table))
-        what = (
-            f"These are noisy errors of {count_of(len(ready.models), 'model')} on {count_of(ready.records, 'record')}."
-        )
-        card = figures_card("score", what, self.domain, ready.records, found.proof(), found.persons)
-        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+        models, records = count_of(len(ready.models), "model"), count_of(ready.records, "record")
+        return self.written(found, f"These are noisy errors of {models} on {records}.", ready.records, run.data)
 
 
 def _within(predictions: Floats, domain: Domain, path: Path) -> tuple[Floats, int]:

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from labeldp.arrays import Floats, label_array, number_array
 from labeldp.errors import InvalidInput, described, expect
-from labeldp.evaluate.moments import Target, moment_values
+from labeldp.evaluate.constraints import Target, moment_values
 from labeldp.losses import Loss, LossLike, Poisson, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.decoding import code_values, learnable_values, prior_of

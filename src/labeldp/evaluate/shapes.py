@@ -12,7 +12,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.plain_numbers import plain_number
+from labeldp.formatting import plain_number
 from labeldp.priors import Prior
 
 CELLS = 1001

@@ -13,9 +13,9 @@ from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, expect_path
+from labeldp.evaluate.estimates import evaluated_labels
 from labeldp.evaluate.groups import SMALLEST_GROUP, Groups
 from labeldp.evaluate.report import Report, report_labels, report_private
-from labeldp.evaluate.summary import evaluated_labels
 from labeldp.learn.feature_tables import one_array
 from labeldp.learn.joined_features import joined_features
 from labeldp.release.ledger import Ledger

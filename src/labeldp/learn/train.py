@@ -15,10 +15,7 @@ from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.foreseen import score_epsilon, score_within
-from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.scoring import estimate_loss
-from labeldp.evaluate.summary import (
+from labeldp.evaluate.estimates import (
     estimates_of_classes,
     estimates_of_mean,
     estimates_of_model,
@@ -26,6 +23,9 @@ from labeldp.evaluate.summary import (
     made_assumptions,
     out_of_fold_predictions,
 )
+from labeldp.evaluate.foreseen import score_epsilon, score_within
+from labeldp.evaluate.intervals import ASSUMPTIONS
+from labeldp.evaluate.scoring import estimate_loss
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey

@@ -6,7 +6,7 @@ import math
 import shlex
 from typing import Any
 
-from labeldp.evaluate.held_out_figures import WIDEST
+from labeldp.evaluate.held_out_sums import WIDEST
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import LossEstimate
 from labeldp.formatting import count_of, plain

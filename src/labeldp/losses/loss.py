@@ -13,7 +13,7 @@ import numpy.typing as npt
 from labeldp.arrays import Floats
 from labeldp.catalogue import Catalogue
 from labeldp.errors import InvalidInput, described
-from labeldp.plain_numbers import plain_number
+from labeldp.formatting import plain_number
 
 _SHOWN = 3
 C = TypeVar("C", bound=type)

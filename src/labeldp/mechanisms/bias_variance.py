@@ -10,17 +10,9 @@ import numpy as np
 
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.design.channels import (
-    Anchors,
-    Channel,
-    best_values,
-    bias_variance_channel,
-    integer_channel,
-    unbiased_channel,
-    unbiased_channel_on_outputs,
-    visible_bias_matrix,
-)
-from labeldp.design.channels.visibility import normal_chances, normal_quantiles
+from labeldp.design.anchors import Anchors, integer_channel
+from labeldp.design.cone_program import Channel, bias_variance_channel, unbiased_channel, unbiased_channel_on_outputs
+from labeldp.design.visibility import best_values, normal_chances, normal_quantiles, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss

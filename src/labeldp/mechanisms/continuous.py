@@ -20,6 +20,7 @@ from labeldp.arrays import Floats, label_array, number_array
 from labeldp.budget import Epsilon, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
+from labeldp.json_text import read_record, to_record
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.registry import Request, mechanism
@@ -27,9 +28,8 @@ from labeldp.priors import Prior
 
 NODES = 20
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _WIDTH = 1e-6
-"""The tolerance of golden-section search."""
+"""The tolerance of the best step of the staircase."""
 
 
 class ContinuousMechanism(Mechanism):
@@ -39,6 +39,7 @@ class ContinuousMechanism(Mechanism):
     """
 
     exact: ClassVar[bool] = False
+    stored: ClassVar[tuple[str, ...]] = ("clip",)
     domain: Domain
     clip: bool
 
@@ -145,14 +146,16 @@ class ContinuousMechanism(Mechanism):
         return outputs, mass / mass.sum(axis=1, keepdims=True)
 
     def _parameters(self) -> dict[str, Any]:
-        return {"clip": self.clip}
+        return {name: getattr(self, name) for name in self.stored}
 
-    def to_record(self) -> dict[str, Any]:
-        return self._header() | {"details": self._parameters()}
+    def _description(self) -> dict[str, Any]:
+        epsilon, domain = to_record(self.epsilon_exact), to_record(self.domain)
+        return {"epsilon": epsilon, "domain": domain, "parameters": self._parameters()}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        return cls(Domain(*record["domain"]), parse_amount(record["epsilon"]), **record["details"])
+        domain = read_record(Domain, record["domain"], "the domain")
+        return cls(domain, parse_amount(record["epsilon"]), **record["parameters"])
 
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
         return self._quadrature(values, edges[1:-1] - edges[0])
@@ -262,6 +265,8 @@ class ContinuousExponential(Laplace):
     400.0
     """
 
+    stored = ()
+
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         super().__init__(domain, epsilon, clip=True)
 
@@ -269,9 +274,6 @@ class ContinuousExponential(Laplace):
     def scale(self) -> float:
         """The scale: twice that of Laplace noise, because the normalising constant depends on the label and doubles the cost."""
         return 2 * super().scale
-
-    def _parameters(self) -> dict[str, object]:
-        return {}
 
     def _tail(self, distance: Floats) -> Floats:
         return np.zeros_like(distance)  # the density is conditioned on the bounds
@@ -316,6 +318,7 @@ class Staircase(ContinuousMechanism):
     0.335
     """
 
+    stored = ("clip", "gamma")
     gamma: float
 
     def __init__(
@@ -326,7 +329,11 @@ class Staircase(ContinuousMechanism):
         gamma: float | None = None,
         clip: bool = True,
     ) -> None:
-        width = _least_variance(float(exact_epsilon(epsilon))) if gamma is None else float(gamma)
+        width = (
+            _least(lambda g: noise_variance(g, float(exact_epsilon(epsilon))), 1e-9, 1.0)
+            if gamma is None
+            else float(gamma)
+        )
         if not 0 < width <= 1:
             raise InvalidInput(f"gamma must lie in (0, 1], got {described(gamma)}")
         super().__init__(domain, epsilon, clip=clip, gamma=width)
@@ -379,21 +386,16 @@ class Staircase(ContinuousMechanism):
 
     def _density(self, noise: Floats) -> Floats:
         periods, place = _periods(np.abs(noise) / self.sensitivity)
-        return self._height * self._powers(periods + (place >= self.gamma))
-
-    def _powers(self, exponents: NDArray[np.intp]) -> Floats:
-        """Return e^(−ε·k) for each integer k. If few of them differ, a table is faster."""
-        most = int(exponents.max(initial=0))
-        if most > exponents.size:
-            return np.power(self._step, exponents, dtype=np.float64)
-        return np.power(self._step, np.arange(most + 1), dtype=np.float64)[exponents]
+        return self._height * np.power(self._step, periods + (place >= self.gamma), dtype=np.float64)
 
     def _tail(self, distance: Floats) -> Floats:
         periods, place = _periods(distance / self.sensitivity)
         step, gamma = self._step, self.gamma
         whole = self._height * self.sensitivity * (gamma + step * (1 - gamma))
         left = np.where(place < gamma, gamma - place + step * (1 - gamma), step * (1 - place))
-        return self._powers(periods) * (self._height * self.sensitivity * left + whole * step / (1 - step))
+        return np.power(step, periods, dtype=np.float64) * (
+            self._height * self.sensitivity * left + whole * step / (1 - step)
+        )
 
     def _breaks(self, reach: float) -> Floats:
         periods = np.arange(math.ceil(reach / self.sensitivity) + 1)
@@ -410,9 +412,6 @@ class Staircase(ContinuousMechanism):
         sign = generator.integers(0, 2, n) * 2 - 1
         return np.clip(labels + sign * self.sensitivity * (period + place), *self.outputs)
 
-    def _parameters(self) -> dict[str, Any]:
-        return {"clip": self.clip, "gamma": self.gamma}
-
 
 def _made(request: Request) -> Staircase:
     if request.prior is None:
@@ -426,29 +425,11 @@ def _periods(distance: Floats) -> tuple[NDArray[np.intp], Floats]:
     return whole.astype(np.intp), distance - whole
 
 
-def _least_variance(epsilon: float) -> float:
-    """Return the γ that minimises E[noise²]."""
-    return _least(lambda gamma: noise_variance(gamma, epsilon), 1e-9, 1.0)
-
-
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Return the minimiser of a unimodal function between two bounds, by golden-section search.
+    """Return the minimiser of a unimodal function between two bounds."""
+    from scipy.optimize import minimize_scalar
 
-    `scipy.optimize.minimize_scalar` gives the same result, and a test compares them. Its import takes longer than all
-    searches of `compare`.
-    """
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = cost(left), cost(right)
-    while high - low > _WIDTH:
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = cost(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = cost(right)
-    return (low + high) / 2
+    return float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": _WIDTH}).x)
 
 
 def noise_variance(gamma: float, epsilon: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.design.channels import best_values, visible_bias_matrix
+from labeldp.design.visibility import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput, described
 from labeldp.linear_algebra import least_squares, solve
 from labeldp.losses import LOSSES
@@ -96,7 +96,7 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
     """Return values for codes from which a model on `records` records learns a function of the label best.
 
     This works for any mechanism with a prior, also one designed for another purpose; see
-    `labeldp.design.channels.best_values`.
+    `labeldp.design.visibility.best_values`.
 
     Parameters
     ----------

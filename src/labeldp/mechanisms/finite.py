@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, label_array, number_array
-from labeldp.budget import decimal_text, exact_epsilon, parse_amount
+from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, PrivacyRefused, described
+from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.json_text import fields_of, read_fields
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.mechanism import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
+from labeldp.mechanisms.mechanism import LARGEST_OUTPUT, Encoder, Mechanism
 from labeldp.mechanisms.proof import Proof, verify
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
-from labeldp.priors import NoisyCounts, Prior
-from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
+from labeldp.priors import Prior
+from labeldp.sampling import IdDigests, Randomness, Table
 from labeldp.sampling.randomness import source_of
 
 CHUNK = 1 << 18
@@ -87,6 +88,7 @@ class FiniteMechanism(Mechanism):
             )
         object.__setattr__(self, "outputs", frozen(values))
         object.__setattr__(self, "epsilon_exact", exact_epsilon(self.epsilon_exact))
+        object.__setattr__(self, "parameters", tuple((name, float(value)) for name, value in self.parameters))
         verify(self).require()
 
     @classmethod
@@ -278,38 +280,12 @@ class FiniteMechanism(Mechanism):
         """`digest_bytes` in hexadecimal."""
         return self.digest_bytes.hex()
 
-    def to_record(self) -> dict[str, Any]:
-        record = self._header() | {
-            "loss": self.loss,
-            "details": dict(self.parameters),
-            "outputs": self.outputs.tolist(),
-            "encoder": self.encoder.to_json(),
-            "table": self.table.to_json(),
-            "digest": self.digest,
-        }
-        if self.prior is not None:
-            record["prior"] = {
-                "epsilon": decimal_text(self.prior.epsilon_exact, places=400),
-                "values": self.prior.values.tolist(),
-                "masses": self.prior.masses.tolist(),
-            }
-            if self.prior.counts is not None:
-                record["prior"]["counts"] = self.prior.counts.to_json()
-        return record
+    def _description(self) -> dict[str, Any]:
+        return fields_of(self) | {"digest": self.digest}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        prior, details = record.get("prior"), record["details"]
-        made = cls.from_parts(
-            encoder=encoder_from_json(record["encoder"]),
-            table=table_from_json(record["table"]),
-            outputs=np.asarray(record["outputs"], np.float64),
-            epsilon_exact=parse_amount(record["epsilon"]),
-            domain=None if record["domain"] is None else Domain(*record["domain"]),
-            prior=None if prior is None else _prior(prior),
-            loss=record["loss"],
-            parameters=tuple((str(name), _number(value)) for name, value in details.items()),
-        )
+        made = cls.from_parts(**read_fields(FiniteMechanism, record, "the mechanism"))
         if made.digest != record.get("digest"):
             raise InvalidInput(
                 "the mechanism's digest does not match its numbers: the description was edited or damaged. "
@@ -360,22 +336,6 @@ class FiniteMechanism(Mechanism):
 
     def __hash__(self) -> int:
         return hash(self.digest_bytes)
-
-
-def _prior(record: dict[str, Any]) -> Prior:
-    counts = record.get("counts")
-    return Prior(
-        record["values"],
-        record["masses"],
-        parse_amount(record["epsilon"]),
-        None if counts is None else NoisyCounts.from_json(counts),
-    )
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
-        raise InvalidInput(f"a parameter of a mechanism is a number, got {described(value)}")
-    return value
 
 
 def _few(values: Floats) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +12,7 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.label_cells import gridded
-from labeldp.mechanisms.mechanism import Grid
+from labeldp.mechanisms.label_cells import grid_parts, gridded, window_values
 from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
 from labeldp.sampling import ShiftTable, WeightTable
@@ -63,25 +60,8 @@ class DiscreteLaplace(FiniteMechanism):
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, window: int = 0) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
         profile = laplace_profile(frame.count, float(budget), window=window)
-        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=(("window", window),))
-
-
-def _noise_parts(profile: Floats, budget: Fraction, frame: Domain, window: int) -> dict[str, Any]:
-    """Return the parts of a mechanism that adds noise with this profile to the cells of a grid."""
-    return {
-        "encoder": Grid(frame),
-        "table": ShiftTable.from_profile(profile, budget, cells=frame.count, window=window),
-        "outputs": window_values(frame, window),
-        "epsilon_exact": budget,
-        "domain": frame,
-    }
-
-
-def window_values(domain: Domain, window: int) -> Floats:
-    """Return the grid with `window` more cells on either side."""
-    grid = domain.grid
-    beyond = domain.step * np.arange(1, window + 1)
-    return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
+        table = ShiftTable.from_profile(profile, budget, cells=frame.count, window=window)
+        super().__init__(**grid_parts(frame, budget, table, window), parameters=(("window", window),))
 
 
 @mechanism(
@@ -119,7 +99,7 @@ class DiscreteStaircase(FiniteMechanism):
     >>> from labeldp import Domain
     >>> from labeldp.mechanisms import DiscreteStaircase
     >>> DiscreteStaircase(Domain.integers(0, 52), epsilon=2).parameter("r")
-    18
+    18.0
     """
 
     def __init__(
@@ -134,8 +114,8 @@ class DiscreteStaircase(FiniteMechanism):
         budget, frame = exact_epsilon(epsilon), gridded(domain)
         steps = _best_for_noise(frame.count - 1, float(budget), loss) if r is None else int(r)
         profile = staircase_profile(frame.count, float(budget), steps, window=window)
-        parameters = (("r", steps), ("window", window))
-        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=parameters)
+        table = ShiftTable.from_profile(profile, budget, cells=frame.count, window=window)
+        super().__init__(**grid_parts(frame, budget, table, window), parameters=(("r", steps), ("window", window)))
 
     @classmethod
     def optimal(
@@ -270,19 +250,13 @@ class Exponential(FiniteMechanism):
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
-        grid = frame.grid
-        if grid.size > EXPONENTIAL_CELLS:
+        if frame.count > EXPONENTIAL_CELLS:
             raise InvalidInput(
-                f"the exponential mechanism has a table of cells by cells, so it takes at most {EXPONENTIAL_CELLS:,} cells, not {grid.size:,}: give fewer, or "
-                "choose discrete-laplace"
+                f"the exponential mechanism has a table of cells by cells, so it takes at most {EXPONENTIAL_CELLS:,} cells, not {frame.count:,}: "
+                "give fewer, or choose discrete-laplace"
             )
-        cells = np.arange(grid.size)
-        distance = np.abs(cells[:, None] - cells[None, :]) / (grid.size - 1)
+        cells = np.arange(frame.count)
+        distance = np.abs(cells[:, None] - cells[None, :]) / (frame.count - 1)
         rows = np.exp(-float(budget) / 2 * distance)
-        super().__init__(
-            encoder=Grid(frame),
-            table=WeightTable.from_probabilities(rows / rows.sum(axis=1, keepdims=True), budget),
-            outputs=grid,
-            epsilon_exact=budget,
-            domain=frame,
-        )
+        table = WeightTable.from_probabilities(rows / rows.sum(axis=1, keepdims=True), budget)
+        super().__init__(**grid_parts(frame, budget, table))

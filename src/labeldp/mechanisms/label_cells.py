@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms.mechanism import Encoder, Grid, Thresholds
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
+from labeldp.sampling import Table
 
 DEFAULT_CELLS = 1001
 """The number of cells of a domain without a grid."""
@@ -26,6 +29,19 @@ def gridded(domain: Domain | tuple[float, float]) -> Domain:
     """Return the domain with a grid: its own, or `DEFAULT_CELLS` cells."""
     frame = Domain.of(domain)
     return frame if frame.cells is not None else frame.with_cells(DEFAULT_CELLS)
+
+
+def window_values(domain: Domain, window: int) -> Floats:
+    """Return the grid with `window` more cells on either side."""
+    grid = domain.grid
+    beyond = domain.step * np.arange(1, window + 1)
+    return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
+
+
+def grid_parts(frame: Domain, budget: Fraction, table: Table, window: int = 0) -> dict[str, Any]:
+    """Return the parts of a mechanism whose outputs are the cells of a grid, and `window` cells beyond each end."""
+    outputs = window_values(frame, window)
+    return {"encoder": Grid(frame), "table": table, "outputs": outputs, "epsilon_exact": budget, "domain": frame}
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, number_array
-from labeldp.budget import decimal_text, float_up
+from labeldp.budget import Priced
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin
@@ -25,6 +24,15 @@ from labeldp.sampling import Randomness, count_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+from typing import TYPE_CHECKING
+
+from labeldp import plots
+from labeldp.errors import described
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 Symbols = NDArray[np.uint32]
 LARGEST_OUTPUT = 1e150
@@ -72,12 +80,6 @@ class Thresholds:
         chosen = b"" if self.symbol_of is None else self.symbol_of.astype("<u4").tobytes()
         return b"thresholds" + self.thresholds.astype("<f8").tobytes() + chosen
 
-    def to_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"type": "thresholds", "thresholds": self.thresholds.tolist()}
-        if self.symbol_of is not None:
-            record["symbol_of"] = self.symbol_of.tolist()
-        return record
-
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -100,24 +102,11 @@ class Grid:
         frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()
         return b"grid" + frame + self.domain.count.to_bytes(8, "little")
 
-    def to_json(self) -> dict[str, Any]:
-        return {"type": "grid", "domain": self.domain.to_json()}
-
 
 Encoder = Thresholds | Grid
 
 
-def encoder_from_json(record: dict[str, Any]) -> Encoder:
-    if record["type"] == "thresholds":
-        chosen = record.get("symbol_of")
-        symbols = None if chosen is None else np.asarray(chosen, np.uint32)
-        return Thresholds(np.asarray(record["thresholds"], np.float64), symbols)
-    if record["type"] == "grid":
-        return Grid(Domain(*record["domain"]))
-    raise InvalidInput(f"unknown encoder type {record['type']!r}")
-
-
-class Mechanism(ReprMixin, ABC):
+class Mechanism(Priced, ReprMixin, ABC):
     """A randomizer of single labels: an immutable object without labels, keys or randomness.
 
     `exact` mechanisms draw every output by integers and may be released. The others are float mechanisms for comparison
@@ -146,14 +135,8 @@ class Mechanism(ReprMixin, ABC):
 
     kind: ClassVar[str]
     exact: ClassVar[bool]
-    epsilon_exact: Fraction
     domain: Domain | None
     outputs: Floats
-
-    @property
-    def epsilon(self) -> float:
-        """The ε of one label, rounded up to a float."""
-        return float_up(self.epsilon_exact)
 
     @abstractmethod
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:
@@ -272,7 +255,6 @@ class Mechanism(ReprMixin, ABC):
         """
         return self.conditional_moments(number_array(values, "values"))[1]
 
-    @abstractmethod
     def to_record(self) -> dict[str, Any]:
         """Return the complete public description as plain data.
 
@@ -281,6 +263,11 @@ class Mechanism(ReprMixin, ABC):
         dict
             Ready for JSON.
         """
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, "kind": self.kind} | self._description()
+
+    @abstractmethod
+    def _description(self) -> dict[str, Any]:
+        """Return everything about the mechanism but its kind as plain data."""
 
     def to_json(self) -> str:
         """Return the complete public description.
@@ -291,16 +278,6 @@ class Mechanism(ReprMixin, ABC):
             JSON.
         """
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
-
-    def _header(self) -> dict[str, Any]:
-        """Return the fields at the beginning of every mechanism's description."""
-        return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": None if self.domain is None else self.domain.to_json(),
-        }
 
     @classmethod
     @abstractmethod
@@ -390,7 +367,7 @@ class Mechanism(ReprMixin, ABC):
         -------
         matplotlib axes
         """
-        from labeldp.mechanisms.plotting import plot_mechanism
+        from labeldp.mechanisms.mechanism import plot_mechanism
 
         return plot_mechanism(self, prior, view, ax)
 
@@ -401,3 +378,36 @@ class Mechanism(ReprMixin, ABC):
         return (
             f"{type(self).__name__} ({'exact: may be released' if self.exact else 'comparison only: never released'})"
         )
+
+
+JOINT_CELLS = 80
+
+
+def plot_mechanism(mechanism: Any, prior: Prior | None, view: str, ax: Axes | None) -> Axes:
+    """Draw a mechanism, as `Mechanism.plot` documents."""
+    known = prior if prior is not None else getattr(mechanism, "prior", None)
+    name = f"{type(mechanism).__name__}, ε = {mechanism.epsilon:.4g}"
+    if view == "bins":
+        if not mechanism.exact:
+            raise InvalidInput(f"{mechanism.kind} does not have bins: use view='joint'")
+        entry = MECHANISMS.get(mechanism.kind)
+        return plots.bins(
+            mechanism.outputs,
+            getattr(mechanism.encoder, "thresholds", np.empty(0)),
+            None if known is None else (known.values, known.masses),
+            chances=None if known is None else mechanism.output_chances(known),
+            colour=plots.CURVES[0] if entry is None else entry.colour,
+            title=f"{name}: {mechanism.outputs.size} outputs",
+            ax=ax,
+        )
+    if view != "joint":
+        raise InvalidInput(f'view must be "bins" or "joint", got {described(view)}')
+    if known is None:
+        raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
+    frame = mechanism.domain or Domain(float(known.values[0]), float(known.values[-1]))
+    edges = np.linspace(frame.lower, frame.upper, JOINT_CELLS + 1)
+    held = known.masses > 0
+    labels = known.values[held], known.masses[held]
+    title = f"{name}\nMSE {mechanism.expected_loss(known):,.1f}"
+    outputs, chances = mechanism.output_rows(labels[0], edges)
+    return plots.joint(labels, outputs, chances, edges, title=title, ax=ax)

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
-from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
-from labeldp.design.channels.visibility import copula_factor
+from labeldp.design.visibility import copula_factor, visible_bias_factor, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance

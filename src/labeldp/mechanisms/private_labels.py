@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
-from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.errors import InvalidInput, is_whole, why_unreadable
 from labeldp.formatting import Tabular
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -72,7 +72,7 @@ class PrivateLabels(Tabular):
             if rows.dtype.kind not in "iu" or rows.shape != codes.shape:
                 raise InvalidInput("rows must be a flat array of whole numbers, one for each code")
             object.__setattr__(self, "rows", frozen(rows.astype(np.int64)))
-        if isinstance(self.entries, bool) or not isinstance(self.entries, int) or self.entries < 1:
+        if not is_whole(self.entries, 1):
             raise InvalidInput("entries must be a whole number from 1: the most labels of one person")
 
     @property

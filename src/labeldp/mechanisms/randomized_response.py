@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import label_array
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.design.bins import optimal_bins
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.label_cells import gridded
-from labeldp.mechanisms.mechanism import Grid, Thresholds
+from labeldp.mechanisms.label_cells import grid_parts, gridded
+from labeldp.mechanisms.mechanism import Thresholds
 from labeldp.mechanisms.registry import check_loss, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -59,14 +59,7 @@ class RandomizedResponse(FiniteMechanism):
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
-        grid = frame.grid
-        super().__init__(
-            encoder=Grid(frame),
-            table=ResponseTable(grid.size, budget),
-            outputs=grid,
-            epsilon_exact=budget,
-            domain=frame,
-        )
+        super().__init__(**grid_parts(frame, budget, ResponseTable(frame.count, budget)))
 
 
 @mechanism(
@@ -118,7 +111,8 @@ class RRWithPrior(FiniteMechanism):
         budget = exact_epsilon(epsilon)
         likely = np.argsort(-prior.masses, kind="stable")
         if top is None:
-            top = _best_top(prior.masses[likely], float(budget))
+            chances = np.cumsum(prior.masses[likely]) / (np.exp(float(budget)) + np.arange(likely.size))
+            top = int(np.argmax(chances)) + 1  # the number of answers that most often includes the label
         if not 1 <= top <= prior.values.size:
             raise InvalidInput(f"top must lie from 1 to the prior's {prior.values.size} values, got {top}")
         if top > MOST_ANSWERS:
@@ -134,7 +128,7 @@ class RRWithPrior(FiniteMechanism):
         rows[np.arange(top), np.arange(top)] += boost
         rows /= rows.sum(axis=1, keepdims=True)
         super().__init__(
-            encoder=Thresholds(_between(prior.values), row_of_value.astype(np.uint32)),
+            encoder=Thresholds(prior.values[:-1] + np.diff(prior.values) / 2, row_of_value.astype(np.uint32)),
             table=WeightTable.from_probabilities(rows, budget),
             outputs=prior.values[chosen],
             epsilon_exact=budget,
@@ -142,15 +136,6 @@ class RRWithPrior(FiniteMechanism):
             prior=prior,
             parameters=(("top", int(top)),),
         )
-
-
-def _best_top(masses: Floats, epsilon: float) -> int:
-    counts = np.arange(1, masses.size + 1)
-    return int(np.argmax(np.cumsum(masses) / (np.exp(epsilon) + counts - 1))) + 1
-
-
-def _between(values: Floats) -> Floats:
-    return values[:-1] + np.diff(values) / 2
 
 
 @mechanism(

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, described, is_number
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.label_cells import DESIGN_CELLS, even_grid
@@ -335,7 +335,7 @@ def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Win
 
 def _reach(half_width: float, frame: Domain) -> int:
     """Return the number of cells that the window reaches to either side."""
-    if isinstance(half_width, bool) or not isinstance(half_width, (int, float, np.number)) or not half_width > 0:
+    if not is_number(half_width, 0) or not half_width:
         raise InvalidInput(f"half_width must be a number above 0, got {described(half_width)}")
     if half_width > (frame.upper - frame.lower) / 2 + frame.step / 2:
         raise InvalidInput(

@@ -9,9 +9,10 @@ from labeldp.priors.private_histogram import (
     noisy_counts,
     prior_from_counts,
     private_prior,
+    project_counts,
     split_budget,
+    unimodal_masses,
 )
-from labeldp.priors.unimodal import project_counts, unimodal_masses
 
 __all__ = [
     "BudgetSplit",

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import MAX_EPSILON, abbreviated, float_up, format_amount, parse_amount
+from labeldp.budget import MAX_EPSILON, Priced, abbreviated, format_amount, parse_amount
 from labeldp.domain import Domain, check_size
-from labeldp.errors import InvalidInput, described, expect
-from labeldp.formatting import Tabular
-from labeldp.plain_numbers import plain_number
+from labeldp.errors import InvalidInput, described, expect, is_number
+from labeldp.formatting import Tabular, plain_number
 from labeldp.sampling.integer_noise import WIDEST
 
 if TYPE_CHECKING:
@@ -74,11 +73,7 @@ class NoisyCounts:
         given = self.values.tolist() if isinstance(self.values, np.ndarray) else list(self.values)
         if not all(type(count) is int and abs(count) <= _MOST for count in given):
             raise InvalidInput("noisy counts must be whole numbers of at most 2^53")
-        if (
-            isinstance(self.scale, bool)
-            or not isinstance(self.scale, (int, float))
-            or not SMALLEST_SCALE <= self.scale <= WIDEST
-        ):
+        if not is_number(self.scale, SMALLEST_SCALE, WIDEST):
             raise InvalidInput(
                 f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, got {described(self.scale)}. "
                 "Ask for the message again"
@@ -118,7 +113,7 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prior(Tabular):
+class Prior(Priced, Tabular):
     """A distribution on label values, known before the labels are randomized.
 
     It has a length, compares by value, and becomes a data frame with the columns `value` and `mass`.
@@ -321,11 +316,6 @@ class Prior(Tabular):
     def variance(self) -> float:
         """The variance of the label, which is the mean squared error of always predicting the mean."""
         return float(self.masses @ (self.values - self.mean) ** 2)
-
-    @property
-    def epsilon(self) -> float:
-        """The ε that estimating this prior cost, rounded up."""
-        return float_up(self.epsilon_exact)
 
     def __len__(self) -> int:
         return int(self.values.size)

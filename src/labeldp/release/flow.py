@@ -56,6 +56,17 @@ class Drawn:
     value: Any
 
 
+@dataclass(frozen=True)
+class Run:
+    """A release under way: who pays, and where `draw` writes. `data` is a new file or folder of parts, and `work` an empty folder."""
+
+    account: Account
+    charge: Charge
+    data: Path
+    work: Path
+    phase: Phase
+
+
 R = TypeVar("R", bound=Ready)
 
 
@@ -69,16 +80,18 @@ class ReleaseJob(ABC, Generic[R]):
     covered: str | None = None
     """The release whose charge covers this one, if several labels share the persons."""
 
-    def check(self, out: Path, key_file: Path | None) -> None:
+    def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
         """Raise `InvalidInput` for settings and paths that cannot work. Nothing is read."""
+        if not self.kind.resumable and os.path.lexists(out):
+            raise in_the_way(out)
 
     @abstractmethod
     def read(self, account: Account, phase: Phase) -> R:
         """Read and check the whole input, and plan the release. Raise all errors that are possible before the charge."""
 
     @abstractmethod
-    def draw(self, ready: R, account: Account, charge: Charge, data: Path, work: Path, phase: Phase) -> Drawn:
-        """Draw, and write the data to a new file or folder of parts. `work` is an empty folder on the same disk."""
+    def draw(self, ready: R, run: Run) -> Drawn:
+        """Draw, and write the data."""
 
     def earlier(self, out: Path, signing: SigningKey | None, account: Account) -> Callable[[R], tuple[Charge, Any]]:  # noqa: ARG002
         """Open the folder at `out` if an earlier run wrote this release there. Raise `InvalidInput` if it is anything else.
@@ -121,7 +134,8 @@ def release(
         if earlier is None:
             _check_space(place, ready)
             charge = account.charge(ready.request)
-            value = _draw_and_publish(job, ready, account, charge, place, out, signing, phase)
+            run = Run(account, charge, job.kind.batch_path(place / "release", 0), place / "work", phase)
+            value = _draw_and_publish(job, ready, run, out, signing)
         else:
             charge, value = earlier(ready)
         if job.kind.resumable:
@@ -146,21 +160,12 @@ def in_the_way(out: Path) -> InvalidInput:
     return InvalidInput(f"{out} exists and is not overwritten: choose another --out")
 
 
-def _draw_and_publish(
-    job: ReleaseJob[R],
-    ready: R,
-    account: Account,
-    charge: Charge,
-    place: Path,
-    out: Path,
-    signing: SigningKey | None,
-    phase: Phase,
-) -> Any:
-    folder, work = place / "release", place / "work"
+def _draw_and_publish(job: ReleaseJob[R], ready: R, run: Run, out: Path, signing: SigningKey | None) -> Any:
+    account, charge, folder = run.account, run.charge, run.data.parent
     try:
         folder.mkdir()
-        work.mkdir()
-        drawn = job.draw(ready, account, charge, job.kind.batch_path(folder, 0), work, phase)
+        run.work.mkdir()
+        drawn = job.draw(ready, run)
         if drawn.epsilon > account.epsilon:
             raise PrivacyRefused(
                 f"the release would cost ε = {decimal_text(drawn.epsilon)}, but only ε = {decimal_text(account.epsilon)} was "

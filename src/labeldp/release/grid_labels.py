@@ -1,20 +1,41 @@
-"""Labels as whole numbers on a grid, and exact sums of them. Nothing here is private: these are the labels themselves."""
+"""Labels as whole numbers on a grid, and noisy sums of them.
+
+`HeldLabels` and its exact sums are not private: these are the labels themselves. `draw_answer` adds the noise, and
+`SumsBudget` pays for it once.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from copy import copy
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import as_numpy, offending_rows
+from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
-from labeldp.errors import InvalidInput, described
+from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
+from labeldp.errors import InvalidInput, described, is_whole
 from labeldp.mechanisms.bias_variance import NormalScores
-from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, SCORES, Weighting, parts_of
+from labeldp.release.account import Account, ChargeRequest
+from labeldp.release.ledger import Ledger
+from labeldp.release.noisy_sums import (
+    LARGEST_SUM,
+    MOST_SUMS,
+    SCORES,
+    Answer,
+    Weighting,
+    part_sizes,
+    parts_of,
+    sensitivity_of,
+)
 from labeldp.release.randomizer import numbered_persons
+from labeldp.release_kind import SUMS, ReleaseKind
+from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 FINE_CELLS = 2**20 + 1
 """The default number of cells. A fine grid costs nothing, because the noise of a sum does not depend on it."""
@@ -71,7 +92,7 @@ class HeldLabels:
     def clip(self, lower: int, upper: int) -> None:
         """Clip all units to a range within the present one."""
         for name, value in (("lower", lower), ("upper", upper)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            if not is_whole(value):
                 raise InvalidInput(f"the {name} end of a clip is a whole number of grid units, got {described(value)}")
         if not self.lower <= lower <= upper <= self.upper:
             raise InvalidInput(
@@ -88,7 +109,7 @@ class HeldLabels:
         classes = self.domain.classes or ()
         if len(classes) < 3:
             raise InvalidInput("labels are of one class or another only if they are of three classes or more")
-        if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(classes):
+        if not is_whole(place, 0, len(classes) - 1):
             raise InvalidInput(f"a class is given by its index, from 0 to {len(classes) - 1}, got {described(place)}")
         if self.place is None and (self.residuals or (self.lower, self.upper) != (0, len(classes) - 1)):
             raise InvalidInput(
@@ -107,8 +128,7 @@ class HeldLabels:
         """
         if self.place is not None:
             raise InvalidInput("residuals are of labels, and whether labels are of one class is summed now")
-        whole = isinstance(reach, (int, np.integer)) and not isinstance(reach, bool)
-        if not whole or not 1 <= 2 * int(reach) <= self.upper - self.lower:
+        if not is_whole(reach, 1, (self.upper - self.lower) / 2):
             raise InvalidInput(
                 f"residuals are clipped to a narrower range than the labels, of 2 to {self.upper - self.lower:,} units: "
                 f"reach is half of it, got {described(reach)}"
@@ -201,7 +221,7 @@ def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArr
     if len(sizes) != len(given):
         raise InvalidInput(f"cells must be one number for each of the {len(given)} partitions, got {len(sizes)}")
     for number, (one, size) in enumerate(zip(given, sizes, strict=True)):
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        if not is_whole(size, 1):
             got = described(cells) if alike else f"{type(size).__name__} for partition {number}"
             raise InvalidInput(f"cells must be a whole number of at least 1, got {got}")
         outside = (one < 0) | (one >= size)
@@ -246,3 +266,133 @@ def checked_signs(signs: Any, records: int) -> NDArray[np.integer]:
     if table.dtype.kind != "i":
         raise InvalidInput(f"signs must be signed integers, +1 or −1, got {table.dtype}: use np.int8")
     return table
+
+
+_SCALE_PER_SIGN = 4
+"""Units are divided until the scale of cube noise is this multiple of the number of columns, so that most attempts succeed."""
+
+ExactPass = Callable[[], tuple[Integers, Integers]]
+"""A function that returns exact sums, and the public counts that belong to them. It is called after all checks and before the charge."""
+
+
+class SumsBudget:
+    """The budget of a release of sums for each record or person, and its remainder. The first draw charges all of it to the ledger.
+
+    `reserved` is charged at the same time, for a release of the same labels that follows. Raises an error immediately if the ledger
+    has less left. What remains for answers about single classes is half of what remains otherwise, for each class: a
+    replaced label changes the answers about two of them.
+    """
+
+    def __init__(
+        self,
+        epsilon: Epsilon,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        unit: str = "record",
+        reserved: Fraction = Fraction(0),
+    ) -> None:
+        self.epsilon = self.remaining = exact_epsilon(epsilon)
+        self._of_classes: dict[int, Fraction] = {}
+        self._account, self._charged = Account(self.epsilon + reserved, ledger, dataset, unit=unit), False
+        self._account.require()
+
+    def charge(self, domain: Domain, records: int) -> None:
+        """Charge the whole ε to the ledger, once and permanently."""
+        if not self._charged and self._account.ledger is not None:
+            self._account.charge(sums_request(domain, records))
+        self._charged = True
+
+    def left(self, place: int | None = None) -> Fraction:
+        """Return the budget that is left for answers about all labels, or about one class."""
+        if place is None:
+            return self.remaining - 2 * max(self._of_classes.values(), default=Fraction(0))
+        return self.remaining / 2 - self._of_classes.get(place, Fraction(0))
+
+    def spend(self, cost: Fraction, place: int | None = None) -> None:
+        """Subtract the cost of an answer that is about to be drawn."""
+        if place is None:
+            self.remaining -= cost
+        else:
+            self._of_classes[place] = self._of_classes.get(place, Fraction(0)) + cost
+
+    def share(self, epsilon: Epsilon, place: int | None = None) -> Fraction:
+        """Return the ε of one answer. The remainder, a fraction of many digits, is also valid."""
+        left = self.left(place)
+        if isinstance(epsilon, Fraction) and 0 < epsilon <= left:
+            return epsilon
+        asked = exact_epsilon(epsilon)
+        if asked > left:
+            raise InvalidInput(
+                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(left):.6g} of "
+                f"{float(self.epsilon):.6g} remains. Nothing was drawn. Ask for less, or for all that remains (queries.remaining)"
+            )
+        return asked
+
+
+def sums_request(domain: Domain, records: int, kind: ReleaseKind = SUMS) -> ChargeRequest:
+    """Return the ledger's record of a release of sums. It cannot be resumed: its noise is not a function of a key."""
+    return ChargeRequest(kind, json.dumps({"domain": domain.to_json(), "records": records}))
+
+
+def draw_answer(
+    budget: SumsBudget,
+    held: HeldLabels | ExactSums,
+    kind: str,
+    sizes: tuple[int, ...],
+    exact: ExactPass,
+    epsilon: Epsilon,
+) -> Answer:
+    """Draw one answer: integer Laplace noise on each number, or cube noise on all numbers together if they are against signs.
+
+    Parameters
+    ----------
+    budget : SumsBudget
+        The budget to charge. If a check fails, nothing is charged or drawn; after the charge nothing is refunded.
+    held : HeldLabels or ExactSums
+        The grid, the number of records and the clip.
+    kind, sizes
+        As in `Answer`.
+    exact : callable
+        The exact sums.
+    epsilon : float, str, Decimal or Fraction
+        The budget of the answer.
+    """
+    domain, clip, grain = held.domain, (held.lower, held.upper), 1
+    place = held.place if isinstance(held, HeldLabels) else None
+    asked = budget.share(epsilon, place)
+    if kind == "signs":
+        width = held.upper - held.lower
+        while width and grain * held.weight * width < _SCALE_PER_SIGN * sizes[0] * asked:
+            grain *= 2
+        require_room(held.total, domain, grain)
+    sensitivity = sensitivity_of(kind, clip, sizes, domain, grain * held.weight)
+    scale = noise_scale(sensitivity, asked)
+    if kind == "signs" and scale:
+        check_cube(sizes[0], scale)
+    sums, counts = exact()
+    sums = sums * grain
+    budget.charge(domain, held.records)
+    if scale:
+        budget.spend(sensitivity / Fraction(scale), place)
+        noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
+        # Noise is clipped at 2^62 and sums are below 2^61, so clipping here is post-processing of the exact noisy sum.
+        sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
+    what = (held.residuals, place, held.scored) if isinstance(held, HeldLabels) else (False, place, False)
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, held.weight, *what)
+
+
+def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:
+    """Return the exact pass of a histogram: the labels in equal parts of the grid, and the grid points of each part."""
+    return lambda: (held.histogram(parts), part_sizes(parts, held.domain.count))
+
+
+def noise_scale(sensitivity: int, epsilon: Fraction) -> float:
+    """Return the smallest float whose exact cost, sensitivity/scale, is at most ε; 0.0 if one label changes nothing."""
+    if sensitivity == 0:
+        return 0.0
+    if sensitivity / epsilon > WIDEST:
+        raise InvalidInput(
+            f"noise for ε = {abbreviated(epsilon)} on this grid may not fit into 64-bit integers: give the domain fewer cells, or "
+            "a larger epsilon"
+        )
+    return float_up(sensitivity / epsilon)

@@ -3,7 +3,11 @@
 `score` and `report` consist of them. Groups are public and every record is in one of them, so a label affects the sums
 of only one group, and groups cost nothing. If the unit of privacy is a person, rows are weighted (`Rows`), so that all
 labels of a person together change the sums at most as much as one label would. Sums of numbers get cube noise, which
-for n sums is about as small as Laplace noise for n/2 sums, or smaller noise if the cube is cut (`noise_body.py`).
+for n sums is about as small as Laplace noise for n/2 sums.
+
+One label moves several sums at once, and some combinations of them by less than the single sums would allow: (y − f)² and |y − f| move together.
+Cube noise allows all combinations. Noise that is uniform in a smaller `Body`, at a random size, is smaller, and costs the same as long as the body
+contains every change from one label (the K-norm mechanism of Hardt and Talwar, 2010). `docs/concepts/private-sums.md` has the proof.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +24,15 @@ from labeldp.arrays import Floats
 from labeldp.budget import MAX_EPSILON
 from labeldp.engines.passes import add_over_cells
 from labeldp.errors import InvalidInput
-from labeldp.release.noise_body import CUBE, UNITS, Body, Changes
-from labeldp.release.noisy_sums import LARGEST_SUM, cube_variance, laplace_variance
-from labeldp.release.private_sums import stored_integers
-from labeldp.release.sums_draw import SumsBudget, noise_scale
-from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
+from labeldp.release.grid_labels import SumsBudget, noise_scale
+from labeldp.release.noisy_sums import LARGEST_SUM, NoisyNumbers, cube_variance
+from labeldp.sampling.integer_noise import WIDEST, Side, add_laplace, check_cube, cube_noise
+
+UNITS = 2**18
+"""The weight of a record, or of all rows of a person together. A number is mapped to an integer from 0 to its weight."""
+NARROWEST = 8
+"""The body contains the cube divided by this, so that drawing noise in it does not take long."""
+MOST_COEFFICIENT, MOST_SIDES = 16, 100
 
 KINDS = {"numbers": UNITS, "histograms": 2 * UNITS, "hits": UNITS}
 """The kinds of sums, and the largest change from replacing one label, or all labels of a person."""
@@ -101,7 +109,112 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSums:
+class Body:
+    """For each group, limits of the changes of combinations of its first sums. Everything here is public.
+
+    Attributes
+    ----------
+    coefficients : array of int64 of shape (sides, first sums)
+        The combinations.
+    limits : array of int64 of shape (groups, sides)
+        The largest change of each from replacing one label of weight `UNITS`, or less for a smaller weight.
+    """
+
+    coefficients: NDArray[np.int64]
+    limits: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        shapes = self.coefficients.ndim, self.limits.ndim, self.limits.shape[1:]
+        if shapes != (2, 2, (len(self.coefficients),)) or not 1 <= len(self.coefficients) <= MOST_SIDES:
+            raise InvalidInput("the shape of the noise needs a limit for each group and combination of sums")
+        sizes = abs(self.coefficients).sum(axis=1)
+        if (abs(self.coefficients) > MOST_COEFFICIENT).any() or (self.limits * NARROWEST < UNITS * sizes).any():
+            raise InvalidInput("the shape of the noise of sums is damaged")
+
+    @classmethod
+    def of(cls, coefficients: NDArray[np.int64], widths: Floats, weights: NDArray[np.int64]) -> Body:
+        """Return the body for changes of these widths by group and combination, in shares of a part's weight.
+
+        `weights` is the smallest weight of a part in each group: the limits leave room for rounding.
+        """
+        sizes = abs(coefficients).sum(axis=1)
+        most = np.maximum(widths + (sizes + 4) / weights[:, None], sizes / NARROWEST)
+        return cls(coefficients, np.ceil(UNITS * most).astype(np.int64))
+
+    def sides(self, group: int) -> list[Side]:
+        """Return the sides of a group for `cube_noise`."""
+        rows = self.coefficients.tolist()
+        return [(row, Fraction(one, UNITS)) for row, one in zip(rows, self.limits[group].tolist(), strict=True)]
+
+    def covariance(self, group: int, count: int, scale: float) -> Floats:
+        """Return the covariance of the noise of `count` sums with this scale. Sums that are in no combination keep that of the cube."""
+        found = np.eye(count) * cube_variance(count, scale)
+        size = self.coefficients.shape[1]
+        rows = tuple(map(tuple, self.coefficients.tolist()))
+        inner = _second_moments(rows, tuple((self.limits[group] / UNITS).tolist()))
+        found[:size, :size] = (count + 1) * (count + 2) * scale**2 * inner
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What the labels of each part can do to combinations of its numbers, in shares of its weight.
+
+    Attributes
+    ----------
+    body : Body
+        The limits.
+    least : array of float64 of shape (sides, parts)
+        The least value of each combination for any labels of the part.
+    public : sequence of array of float64
+        The numbers of each part for one public label.
+    """
+
+    body: Body
+    least: Floats
+    public: Sequence[Floats]
+
+    def enforced(
+        self, units: NDArray[np.int64], public: NDArray[np.int64], weights: NDArray[np.int64], groups: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the integers of each part, with those for the public label where they, by rounding, leave what the limits allow.
+
+        For any rounding of floats, two labels of a part give combinations that differ by at most limit·weight/`UNITS`.
+        """
+        size = self.body.coefficients.shape[1]
+        outside = np.zeros(weights.size, bool)
+        for side, row in enumerate(self.body.coefficients):
+            low = np.floor(self.least[side] * weights - abs(row).sum() / 2 - 1).astype(np.int64)
+            high = low + self.body.limits[groups, side] * weights // UNITS
+            if ((row @ public[:size] < low) | (row @ public[:size] > high)).any():
+                raise InvalidInput("predictions are too far apart for this score: clip them first")
+            outside |= (row @ units[:size] < low) | (row @ units[:size] > high)
+        return np.where(outside, public, units)
+
+
+@lru_cache(maxsize=1000)
+def _second_moments(rows: tuple[tuple[int, ...], ...], limits: tuple[float, ...]) -> Floats:
+    """Return the second moments of a point that is uniform in the cube from −1 to 1, cut by |row·z| ≤ limit.
+
+    Its surface is triangulated. With the origin each triangle is a simplex, whose moments follow from its corners.
+    """
+    from scipy.spatial import ConvexHull, HalfspaceIntersection
+
+    size = len(rows[0])
+    normals = np.vstack([np.eye(size), rows])
+    ends = np.r_[np.ones(size), limits]
+    half = np.column_stack([np.vstack([normals, -normals]), -np.r_[ends, ends]])
+    points = HalfspaceIntersection(half, np.zeros(size)).intersections
+    corners = points[ConvexHull(points, qhull_options="Qt").simplices]
+    volumes = abs(np.linalg.det(corners))
+    sums = corners.sum(axis=1)
+    each = np.einsum("nia,nib->nab", corners, corners) + sums[:, :, None] * sums[:, None, :]
+    found: Floats = np.tensordot(volumes / volumes.sum(), each, 1) / ((size + 1) * (size + 2))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums(NoisyNumbers):
     """Noisy sums: one row for each group, one column for each question. It contains no labels.
 
     Attributes
@@ -120,8 +233,8 @@ class GroupSums:
         The weight of each group: `UNITS` for each record, or at most that for each person. It is also public.
     ends : array of float64 of shape (groups, questions, 2)
         The public bounds of each number; for counts, the bounds of each cell.
-    body : Body
-        The shape of the noise of numbers.
+    body : Body or None
+        The shape of the noise of numbers, if the cube is cut.
     """
 
     kind: str
@@ -130,7 +243,7 @@ class GroupSums:
     counts: NDArray[np.int64]
     weights: NDArray[np.int64]
     ends: Floats
-    body: Body = CUBE
+    body: Body | None = None
 
     def __post_init__(self) -> None:
         shape = self.values.shape
@@ -154,8 +267,9 @@ class GroupSums:
             raise InvalidInput("a noisy sum is larger than 2^61")
         if self.kind == "numbers":
             check_cube(shape[1], self.scale)
-        sides, first = self.body.coefficients.shape
-        if sides and (self.kind != "numbers" or first > shape[1] or len(self.body.limits) != shape[0]):
+        if self.body is not None and (
+            self.kind != "numbers" or self.body.coefficients.shape[1] > shape[1] or len(self.body.limits) != shape[0]
+        ):
             raise InvalidInput("the shape of the noise does not fit the sums")
 
     @property
@@ -172,18 +286,6 @@ class GroupSums:
         fits = self.weights == UNITS * self.counts if persons is None else self.weights <= UNITS * persons
         if not fits.all():
             raise InvalidInput("the weights of noisy sums do not fit the unit of privacy")
-
-    @property
-    def epsilon_exact(self) -> Fraction:
-        """The cost of the sums: the sensitivity divided by the scale."""
-        return self.sensitivity / Fraction(self.scale)
-
-    @property
-    def variance(self) -> float:
-        """The variance of the noise of each value, if the cube is not cut."""
-        return (
-            cube_variance(self.values.shape[1], self.scale) if self.kind == "numbers" else laplace_variance(self.scale)
-        )
 
     @property
     def sizes(self) -> Floats:
@@ -206,52 +308,10 @@ class GroupSums:
 
     def means_covariance(self, group: int) -> Floats:
         """Return the covariance of the noise of the means of numbers in a group."""
+        if self.body is None:
+            return np.diag(self.means_variance[group])
         unit = self._unit[group]
         return self.body.covariance(group, unit.size, self.scale) * np.outer(unit, unit)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the sums for JSON, with integers as strings."""
-        return {
-            "kind": self.kind,
-            "scale": self.scale,
-            "epsilon": str(self.epsilon_exact),
-            "counts": [str(one) for one in self.counts.tolist()],
-            "weights": [str(one) for one in self.weights.tolist()],
-            "values": [[str(one) for one in row] for row in self.values.tolist()],
-            "ends": self.ends.tolist(),
-            "combinations": self.body.coefficients.tolist(),
-            "limits": [[str(one) for one in row] for row in self.body.limits.tolist()],
-        }
-
-
-@dataclass(frozen=True)
-class StoredGroupSums:
-    """Noisy sums by group in JSON."""
-
-    kind: str
-    scale: float
-    epsilon: str
-    counts: list[Any]
-    weights: list[Any]
-    values: list[Any]
-    ends: list[Any]
-    combinations: list[Any]
-    limits: list[Any]
-
-    def sums(self) -> GroupSums:
-        """Return the sums. The cost is not trusted but computed again."""
-        try:
-            ends = np.array(self.ends, np.float64)
-            rows = [stored_integers(row, "values") for row in self.values]
-            counts, weights = stored_integers(self.counts, "counts"), stored_integers(self.weights, "weights")
-            limits = [stored_integers(row, "limits") for row in self.limits]
-            body = Body(np.array(self.combinations, np.int64), np.array(limits)) if self.combinations else CUBE
-            made = GroupSums(self.kind, np.array(rows, np.int64), self.scale, counts, weights, ends, body)
-        except (TypeError, ValueError):
-            raise InvalidInput("the noisy sums by group are damaged") from None
-        if made.to_record() != vars(self):
-            raise InvalidInput("the epsilon of noisy sums does not match their other fields")
-        return made
 
 
 def check_numbers(questions: int, records: int, epsilon: Fraction) -> None:
@@ -312,15 +372,14 @@ def add_noise(
     ends: Floats,
     rows: Rows,
     epsilon: Fraction,
-    body: Body = CUBE,
+    body: Body | None = None,
 ) -> GroupSums:
     """Add noise with the shape of `body` to exact sums, and take its cost from the budget."""
     groups, questions = exact.shape
     scale = noise_scale(UNITS, budget.share(epsilon))
     check_cube(questions, scale)
     budget.remaining -= UNITS / Fraction(scale)
-    sides = [body.sides(group) if len(body.limits) else () for group in range(groups)]
-    noise = np.array([cube_noise(questions, scale, one) for one in sides])
+    noise = np.array([cube_noise(questions, scale, body.sides(group) if body else ()) for group in range(groups)])
     counts, weights = np.bincount(rows.codes), rows.group_weights()
     return GroupSums("numbers", _cut(exact + noise), scale, counts, weights, ends, body)
 

@@ -35,7 +35,7 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
 from labeldp.priors import Prior
 from labeldp.release.account import Account, Charge, ChargeRequest
-from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
+from labeldp.release.flow import Drawn, Ready, ReleaseJob, Run, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_rows import Release
@@ -305,9 +305,10 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         mechanism = plan.design() if plan.split is None else None
         return LabelsReady(request, scanned.drawn, self.labels.least_row_bytes, scanned, plan, mechanism)
 
-    def draw(self, ready: LabelsReady, account: Account, charge: Charge, data: Path, work: Path, phase: Phase) -> Drawn:
+    def draw(self, ready: LabelsReady, run: Run) -> Drawn:
         """Fix the mechanism, and randomize every label with it."""
-        mechanism = self._mechanism(ready, account, charge, phase)
+        account, charge = run.account, run.charge
+        mechanism = self._mechanism(ready, run)
         account.fix(charge, mechanism, ready.request)
         account.serve(charge.id, ready.scanned.persons)
         job = DrawJob(
@@ -315,12 +316,12 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             domain=self.domain,
             key=account.key,
             release=bytes.fromhex(charge.id),
-            labels=data,
-            work=work,
+            labels=run.data,
+            work=run.work,
             advice=account.after_change(),
             keep_order=self.keep_order,
         )
-        self.labels.randomize(job, ready.scanned, phase("randomizing", 2 * ready.records))
+        self.labels.randomize(job, ready.scanned, run.phase("randomizing", 2 * ready.records))
         header = self._header(charge.id, ready, account)
         return Drawn(
             header.entries * total_epsilon(mechanism),
@@ -372,16 +373,16 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         account.expect_recorded(charge.id, message.path)
         return charge, (message.mechanism, message.records)
 
-    def _mechanism(self, ready: LabelsReady, account: Account, charge: Charge, phase: Phase) -> FiniteMechanism:
+    def _mechanism(self, ready: LabelsReady, run: Run) -> FiniteMechanism:
         """Return the mechanism of a resumed release, or design one. A private prior, if needed, is drawn here, for ε₁."""
-        if charge.mechanism is not None:
-            return FiniteMechanism.from_json(charge.mechanism)
+        if run.charge.mechanism is not None:
+            return FiniteMechanism.from_json(run.charge.mechanism)
         if ready.mechanism is not None:
             return ready.mechanism
         scanned, grid = ready.scanned, ready.plan.grid
         if scanned.counts is not None and scanned.grid == grid:
             return ready.plan.design(scanned.counts)
-        progress = phase("counting", scanned.drawn)
+        account, progress = run.account, run.phase("counting", scanned.drawn)
         advice = account.after_change()
         counts = self.labels.count_cells(grid, scanned, key=account.key, advice=advice, progress=progress)
         return ready.plan.design(counts)

@@ -11,6 +11,7 @@ the owner of the file. A journal of hashes, written in the same transactions, re
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -262,17 +263,9 @@ class Ledger(Tabular):
         import pyarrow as pa
 
         text, time = pa.string(), pa.timestamp("s", "UTC")
-        types = {
-            "id": text,
-            "dataset": text,
-            "kind": text,
-            "epsilon": pa.float64(),
-            "epsilon_exact": text,
-            "entries": pa.int64(),
-            "state": text,
-        }
-        types |= {"reserved_at": time, "committed_at": time, "mechanism_digest": text}
-        types |= {"batches": pa.int64(), "batch_records": pa.int64()}
+        types = dict.fromkeys(("id", "dataset", "kind", "epsilon", "epsilon_exact", "entries", "state"), text)
+        types |= {"epsilon": pa.float64(), "entries": pa.int64(), "reserved_at": time, "committed_at": time}
+        types |= {"mechanism_digest": text, "batches": pa.int64(), "batch_records": pa.int64()}
         rows = [
             vars(release) | {"epsilon": float_up(release.epsilon), "epsilon_exact": decimal_text(release.epsilon)}
             for release in self.history()
@@ -374,12 +367,7 @@ class Ledger(Tabular):
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
-        if (
-            isinstance(entries, bool)
-            or not isinstance(entries, int)
-            or entries < 1
-            or (entries > 1 and unit != "person")
-        ):
+        if type(entries) is not int or not 1 <= entries <= (math.inf if unit == "person" else 1):
             raise InvalidInput("entries must be a whole number from 1, and 1 where a record is the unit")
         with self._writing() as connection:
             charged = read_dataset(connection, dataset)
@@ -397,15 +385,7 @@ class Ledger(Tabular):
                 raise InsufficientBudget(dataset, amount, charged.remaining)
             release = secrets.token_hex(16)
             row: Facts = {"id": release, "dataset": dataset, "kind": kind.value, "epsilon": decimal_text(amount)}
-            row |= {
-                "entries": entries,
-                "part_of": part_of,
-                "part": part,
-                "reserved_at": _now(),
-                "key_check": key_check,
-                "input_hmac": input_hmac,
-                "request": request,
-            }
+            row |= {"entries": entries, "reserved_at": _now()} | texts
             _insert(connection, "release", row | {"state": "reserved"})
             append(connection, "reserve", **row)
             return read_release(connection, release)

@@ -31,156 +31,124 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6C64704C
 """"ldpL" in the file's header distinguishes a ledger from other SQLite databases."""
 
-_DATASET = """
-    CREATE TABLE dataset (
-        name TEXT PRIMARY KEY NOT NULL,
-        budget TEXT NOT NULL,
-        unit TEXT NOT NULL CHECK (unit IN ('record', 'person')),
-        created_at TEXT NOT NULL
-    )
-    """
-
-_RELEASE = """
-    CREATE TABLE release (
-        number INTEGER PRIMARY KEY,
-        id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
-        dataset TEXT NOT NULL REFERENCES dataset (name),
-        kind TEXT NOT NULL,
-        epsilon TEXT NOT NULL,
-        entries INTEGER NOT NULL CHECK (entries > 0),
-        part_of TEXT REFERENCES release (id),
-        part TEXT,
-        state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
-        reserved_at TEXT NOT NULL,
-        committed_at TEXT,
-        mechanism_digest TEXT,
-        key_check TEXT,
-        input_hmac TEXT,
-        request TEXT,
-        mechanism_json TEXT,
-        CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
-        CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
-        CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
-        CHECK ((key_check IS NULL) = (input_hmac IS NULL)),
-        CHECK (part_of IS NULL OR part IS NOT NULL),
-        UNIQUE (part_of, part)
-    )
-    """
-
-# The batches that `apply` has added, and the journal: both are numbered from 1.
-_BATCH = """
-    CREATE TABLE batch (
-        release TEXT NOT NULL REFERENCES release (id),
-        number INTEGER NOT NULL,
-        records INTEGER NOT NULL CHECK (records > 0),
-        input_hmac TEXT NOT NULL,
-        recorded_at TEXT NOT NULL,
-        PRIMARY KEY (release, number),
-        UNIQUE (release, input_hmac)
-    ) WITHOUT ROWID
-    """
-
-_JOURNAL = """
-    CREATE TABLE journal (
-        number INTEGER PRIMARY KEY,
-        entry TEXT NOT NULL,
-        hash TEXT NOT NULL
-    )
-    """
-
-
-def _refusal(name: str, event: str, when: str, text: str) -> str:
-    """Return a trigger that rejects a statement, also one with OR REPLACE."""
-    return f"CREATE TRIGGER {name} BEFORE {event} {when and f'WHEN {when} '}BEGIN SELECT RAISE(ABORT, '{text}'); END"
-
-
-def _changed(columns: str) -> str:
-    return " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in columns.split())
-
-
-_GUARDS = (
-    _refusal("dataset_kept", "DELETE ON dataset", "", "a dataset stays in the ledger"),
-    _refusal("budget_kept", "UPDATE ON dataset", "", "a budget stays as agreed"),
-    _refusal(
-        "dataset_entered_once",
-        "INSERT ON dataset",
-        "EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name OR rowid = NEW.rowid)",
-        "a dataset is entered once",
-    ),
-    # SQLite's triggers treat a row number below 1 as missing, and it would block every later entry.
-    (
-        "CREATE TRIGGER dataset_numbered AFTER INSERT ON dataset WHEN NEW.rowid < 1 "
-        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
-    ),
-    (
-        "CREATE TRIGGER release_numbered AFTER INSERT ON release WHEN NEW.number < 1 "
-        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
-    ),
-    _refusal("release_kept", "DELETE ON release", "", "a charged release stays in the ledger"),
-    _refusal(
-        "charge_kept",
-        "UPDATE ON release",
-        _changed("number id dataset kind epsilon entries part_of part reserved_at key_check input_hmac request"),
-        "a charge stays as it was made",
-    ),
-    _refusal(
-        "mechanism_kept",
-        "UPDATE ON release",
-        f"OLD.mechanism_json IS NOT NULL AND ({_changed('mechanism_digest mechanism_json')})",
-        "the mechanism of a release is fixed once",
-    ),
-    _refusal(
-        "commit_kept",
-        "UPDATE ON release",
-        f"OLD.state = 'committed' AND ({_changed('state committed_at')})",
-        "a committed release stays committed",
-    ),
-    _refusal(
-        "release_entered_once",
-        "INSERT ON release",
-        "EXISTS (SELECT 1 FROM release WHERE id = NEW.id OR number = NEW.number "
-        "OR (part_of = NEW.part_of AND part = NEW.part) OR (id = NEW.part_of AND part IS NEW.part))",
-        "a release is charged once",
-    ),
-    _refusal(
-        "release_begins_reserved",
-        "INSERT ON release",
-        "NEW.state IS NOT 'reserved' OR NEW.mechanism_json IS NOT NULL",
-        "a release is reserved, then fixed, then committed",
-    ),
-    _refusal("batch_kept", "DELETE ON batch", "", "a batch stays in the ledger"),
-    _refusal("batch_unchanged", "UPDATE ON batch", "", "a batch stays as it was recorded"),
-    _refusal(
-        "batch_appended",
-        "INSERT ON batch",
-        "NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM batch WHERE release = NEW.release) "
-        "OR EXISTS (SELECT 1 FROM batch WHERE release = NEW.release AND input_hmac = NEW.input_hmac)",
-        "a batch is recorded once, as the next one of its release",
-    ),
-    _refusal("entry_kept", "DELETE ON journal", "", "an entry stays in the journal"),
-    _refusal("entry_unchanged", "UPDATE ON journal", "", "an entry stays as it was written"),
-    _refusal(
-        "entry_appended",
-        "INSERT ON journal",
-        "NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM journal)",
-        "an entry is added at the end of the journal",
-    ),
+# Batches that `apply` has added, the journal, datasets and releases are numbered from 1: SQLite's triggers treat a row number
+# below 1 as missing, and it would block every later entry.
+_SCHEMA = """
+CREATE TABLE dataset (
+    name TEXT PRIMARY KEY NOT NULL,
+    budget TEXT NOT NULL,
+    unit TEXT NOT NULL CHECK (unit IN ('record', 'person')),
+    created_at TEXT NOT NULL
 )
 
-_SCHEMA = (_DATASET, _RELEASE, _BATCH, _JOURNAL, *_GUARDS)
+CREATE TABLE release (
+    number INTEGER PRIMARY KEY,
+    id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
+    dataset TEXT NOT NULL REFERENCES dataset (name),
+    kind TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    entries INTEGER NOT NULL CHECK (entries > 0),
+    part_of TEXT REFERENCES release (id),
+    part TEXT,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
+    reserved_at TEXT NOT NULL,
+    committed_at TEXT,
+    mechanism_digest TEXT,
+    key_check TEXT,
+    input_hmac TEXT,
+    request TEXT,
+    mechanism_json TEXT,
+    CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
+    CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
+    CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
+    CHECK ((key_check IS NULL) = (input_hmac IS NULL)),
+    CHECK (part_of IS NULL OR part IS NOT NULL),
+    UNIQUE (part_of, part)
+)
 
+CREATE TABLE batch (
+    release TEXT NOT NULL REFERENCES release (id),
+    number INTEGER NOT NULL,
+    records INTEGER NOT NULL CHECK (records > 0),
+    input_hmac TEXT NOT NULL,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (release, number),
+    UNIQUE (release, input_hmac)
+) WITHOUT ROWID
 
-def _create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables and their guards in an empty database."""
-    for statement in _SCHEMA:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+CREATE TABLE journal (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash TEXT NOT NULL)
+
+CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset
+BEGIN SELECT RAISE(ABORT, 'a dataset stays in the ledger'); END
+
+CREATE TRIGGER budget_kept BEFORE UPDATE ON dataset
+BEGIN SELECT RAISE(ABORT, 'a budget stays as agreed'); END
+
+CREATE TRIGGER dataset_entered_once BEFORE INSERT ON dataset
+WHEN EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name OR rowid = NEW.rowid)
+BEGIN SELECT RAISE(ABORT, 'a dataset is entered once'); END
+
+CREATE TRIGGER dataset_numbered AFTER INSERT ON dataset WHEN NEW.rowid < 1
+BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END
+
+CREATE TRIGGER release_numbered AFTER INSERT ON release WHEN NEW.number < 1
+BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END
+
+CREATE TRIGGER release_kept BEFORE DELETE ON release
+BEGIN SELECT RAISE(ABORT, 'a charged release stays in the ledger'); END
+
+CREATE TRIGGER charge_kept BEFORE UPDATE ON release
+WHEN (NEW.number, NEW.id, NEW.dataset, NEW.kind, NEW.epsilon, NEW.entries, NEW.part_of, NEW.part)
+IS NOT (OLD.number, OLD.id, OLD.dataset, OLD.kind, OLD.epsilon, OLD.entries, OLD.part_of, OLD.part)
+OR (NEW.reserved_at, NEW.key_check, NEW.input_hmac, NEW.request)
+IS NOT (OLD.reserved_at, OLD.key_check, OLD.input_hmac, OLD.request)
+BEGIN SELECT RAISE(ABORT, 'a charge stays as it was made'); END
+
+CREATE TRIGGER mechanism_kept BEFORE UPDATE ON release
+WHEN OLD.mechanism_json IS NOT NULL
+AND (NEW.mechanism_digest, NEW.mechanism_json) IS NOT (OLD.mechanism_digest, OLD.mechanism_json)
+BEGIN SELECT RAISE(ABORT, 'the mechanism of a release is fixed once'); END
+
+CREATE TRIGGER commit_kept BEFORE UPDATE ON release
+WHEN OLD.state = 'committed' AND (NEW.state, NEW.committed_at) IS NOT (OLD.state, OLD.committed_at)
+BEGIN SELECT RAISE(ABORT, 'a committed release stays committed'); END
+
+CREATE TRIGGER release_entered_once BEFORE INSERT ON release
+WHEN EXISTS (SELECT 1 FROM release WHERE id = NEW.id OR number = NEW.number
+OR (part_of = NEW.part_of AND part = NEW.part) OR (id = NEW.part_of AND part IS NEW.part))
+BEGIN SELECT RAISE(ABORT, 'a release is charged once'); END
+
+CREATE TRIGGER release_begins_reserved BEFORE INSERT ON release
+WHEN NEW.state IS NOT 'reserved' OR NEW.mechanism_json IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'a release is reserved, then fixed, then committed'); END
+
+CREATE TRIGGER batch_kept BEFORE DELETE ON batch
+BEGIN SELECT RAISE(ABORT, 'a batch stays in the ledger'); END
+
+CREATE TRIGGER batch_unchanged BEFORE UPDATE ON batch
+BEGIN SELECT RAISE(ABORT, 'a batch stays as it was recorded'); END
+
+CREATE TRIGGER batch_appended BEFORE INSERT ON batch
+WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM batch WHERE release = NEW.release)
+OR EXISTS (SELECT 1 FROM batch WHERE release = NEW.release AND input_hmac = NEW.input_hmac)
+BEGIN SELECT RAISE(ABORT, 'a batch is recorded once, as the next one of its release'); END
+
+CREATE TRIGGER entry_kept BEFORE DELETE ON journal
+BEGIN SELECT RAISE(ABORT, 'an entry stays in the journal'); END
+
+CREATE TRIGGER entry_unchanged BEFORE UPDATE ON journal
+BEGIN SELECT RAISE(ABORT, 'an entry stays as it was written'); END
+
+CREATE TRIGGER entry_appended BEFORE INSERT ON journal
+WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM journal)
+BEGIN SELECT RAISE(ABORT, 'an entry is added at the end of the journal'); END
+"""
+_STATEMENTS = _SCHEMA.strip().split("\n\n")
 
 
 def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = False) -> None:
     """Raise `LedgerBroken` unless the file has our tables and triggers; with `alone`, also if it has others."""
-    wanted = {statement.split()[2]: _plain(statement) for statement in _SCHEMA}
+    wanted = {statement.split()[2]: _plain(statement) for statement in _STATEMENTS}
     found = {
         name: _plain(sql)
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
@@ -229,7 +197,9 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
     with _connection(path, timeout) as connection:
         _begin_writing(connection, timeout)
         if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
-            _create_schema(connection)
+            for statement in [*_STATEMENTS, f"PRAGMA application_id = {APPLICATION_ID}"]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         _check(connection, path)
         connection.execute("COMMIT")
 

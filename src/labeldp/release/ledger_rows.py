@@ -12,11 +12,11 @@ import unicodedata
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, abbreviated, fraction_of
 from labeldp.errors import InvalidInput, LabelDPError, described
-from labeldp.release.ledger_journal import MAX_BUDGET, LedgerBroken, stored_amount
+from labeldp.release.ledger_journal import MAX_BUDGET, UNITS, LedgerBroken, stored_amount
 from labeldp.release_kind import ReleaseKind
 
 
@@ -50,7 +50,7 @@ class Dataset:
     releases: int
     uncommitted: int
     created_at: datetime
-    unit: Literal["record", "person"] = "record"
+    unit: str = "record"
     batches: int = 0
     batch_records: int = 0
 
@@ -152,9 +152,10 @@ def dataset_names(connection: sqlite3.Connection) -> list[str]:
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     """Return the dataset of that name."""
     expect_texts(dataset=name)
-    row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
+    row = connection.execute("SELECT budget, created_at, unit FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
+    budget, created_at, unit = row
     # Grouped, because few amounts differ: adding fractions takes far longer than counting rows.
     query = (
         "SELECT epsilon, state, kind, part_of IS NULL AS charged, count(*) AS times FROM release WHERE dataset = ? "
@@ -165,7 +166,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
-        budget=_amount(_field(row, "budget")),
+        budget=_amount(budget),
         spent=sum(
             (_amount(charge["epsilon"]) * charge["times"] for charge in charges if charge["charged"]), Fraction(0)
         ),
@@ -173,8 +174,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         uncommitted=sum(
             charge["times"] for charge in charges if charge["state"] == "reserved" and _kind(charge["kind"]).resumable
         ),
-        created_at=_time(_field(row, "created_at")),
-        unit=_unit(_field(row, "unit")),
+        created_at=_time(created_at),
+        unit=_unit(unit),
         batches=batches,
         batch_records=_count(batch_records),
     )
@@ -239,11 +240,7 @@ def expect_mechanism(release: Release, digest: str) -> None:
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
     """Return the releases that an SQL condition selects, oldest first."""
     columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]
-    names = [
-        *columns,
-        "batches",
-        "batch_records",
-    ]  # by position, because SQLite takes the spelling of names from the file
+    names = [*columns, "batches", "batch_records"]  # by position: SQLite takes the spelling of names from the file
     of_release = "FROM batch WHERE batch.release = release.id"
     counts = f"(SELECT count(*) {of_release}), (SELECT coalesce(sum(records), 0) {of_release})"
     query = f"SELECT {', '.join(columns)}, {counts} FROM release {where} ORDER BY number"  # noqa: S608 - our own names
@@ -262,13 +259,11 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
 
 def read_batches(connection: sqlite3.Connection, release_id: str) -> list[Batch]:
     """Return the later batches of a release, in order."""
-    names = [column.name for column in fields(Batch)]
-    query = f"SELECT {', '.join(names)} FROM batch WHERE release = ? ORDER BY number"  # noqa: S608 - our own names
-    found = []
-    for row in connection.execute(query, (release_id,)):
-        release, number, records, input_hmac, recorded_at = row
-        found.append(Batch(_text(release), _count(number), _count(records), _text(input_hmac), _time(recorded_at)))
-    return found
+    query = "SELECT release, number, records, input_hmac, recorded_at FROM batch WHERE release = ? ORDER BY number"
+    return [
+        Batch(_text(release), _count(number), _count(records), _text(input_hmac), _time(recorded_at))
+        for release, number, records, input_hmac, recorded_at in connection.execute(query, (release_id,))
+    ]
 
 
 def _amount(text: object) -> Fraction:
@@ -278,18 +273,16 @@ def _amount(text: object) -> Fraction:
         raise LedgerBroken(str(error)) from None
 
 
-def _unit(text: object) -> Literal["record", "person"]:
-    for unit in get_args(Literal["record", "person"]):
-        if unit == text:
-            return unit  # type: ignore[no-any-return]
-    raise LedgerBroken(f"it has a dataset with the unit {abbreviated(text)}, which this labeldp does not know")
+def _unit(text: object) -> str:
+    if text not in UNITS:
+        raise LedgerBroken(f"it has a dataset with the unit {abbreviated(text)}, which this labeldp does not know")
+    return str(text)
 
 
 def _kind(text: object) -> ReleaseKind:
-    for kind in ReleaseKind:
-        if kind == text:
-            return kind
-    raise LedgerBroken(f"it has a release of the kind {abbreviated(text)}, which this labeldp does not know")
+    if text not in set(ReleaseKind):
+        raise LedgerBroken(f"it has a release of the kind {abbreviated(text)}, which this labeldp does not know")
+    return next(kind for kind in ReleaseKind if kind == text)
 
 
 def _count(value: object) -> int:
@@ -297,13 +290,6 @@ def _count(value: object) -> int:
     if not isinstance(value, int):
         raise LedgerBroken("it contains something else in place of a number of records")
     return value
-
-
-def _field(row: sqlite3.Row, name: str) -> object:
-    try:
-        return row[name]
-    except IndexError:
-        raise LedgerBroken(f"the column {name} is missing") from None
 
 
 def _time(text: object) -> datetime:

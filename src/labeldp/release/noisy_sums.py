@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -74,8 +75,42 @@ class Weighting:
         return min(MOST_WEIGHT, 1 << (LEAST_PER_ROW * most - 1).bit_length())
 
 
+class NoisyNumbers(ABC):
+    """Numbers with noise in proportion to their sensitivity, which is what they cost."""
+
+    kind: str
+    values: NDArray[np.int64]
+    scale: float
+    place: int | None = None
+    stated = ("sensitivity", "epsilon_exact")
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> int:
+        """The largest change of the exact numbers that is protected: of cube noise the maximum, otherwise the sum."""
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """What the numbers cost: the sensitivity divided by the scale.
+
+        Answers about several classes cost less together than their sum, see `total_cost`.
+        """
+        return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise of each value, in squares of the values' own steps.
+
+        It is the variance of the discrete distribution, from `laplace_variance` or `cube_variance`.
+        """
+        if not self.scale:
+            return 0.0
+        cube = self.kind in ("signs", "numbers")
+        return cube_variance(self.values.shape[-1], self.scale) if cube else laplace_variance(self.scale)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(ReprMixin):
+class Answer(NoisyNumbers, ReprMixin):
     """Noisy sums of labels: the answer to one question to `SumQueries`. It contains no labels.
 
     A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g
@@ -174,24 +209,6 @@ class Answer(ReprMixin):
         For signs it is the maximum over the numbers, otherwise the sum.
         """
         return sensitivity_of(self.kind, self.clip, self.sizes, self.domain, self.grain * self.weight)
-
-    @property
-    def epsilon_exact(self) -> Fraction:
-        """The cost of the answer: its sensitivity divided by the scale.
-
-        Answers about several classes cost less together than their sum, see `total_cost`.
-        """
-        return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
-
-    @property
-    def variance(self) -> float:
-        """The variance of the noise of each value, in squares of the values' own steps.
-
-        It is the variance of the discrete distribution, from `laplace_variance` or `cube_variance`.
-        """
-        if not self.scale:
-            return 0.0
-        return cube_variance(self.values.size, self.scale) if self.kind == "signs" else laplace_variance(self.scale)
 
     @property
     def sums(self) -> Floats:

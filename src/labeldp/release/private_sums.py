@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
 from labeldp.artifact.card import Card
-from labeldp.budget import (
-    MAX_EPSILON,
-    Epsilon,
-    exact_epsilon,
-    float_up,
-    format_amount,
-    parse_amount,
-    rounded_up,
-    shown_amount,
-)
+from labeldp.budget import MAX_EPSILON, Epsilon, exact_epsilon, rounded_up, shown_amount
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.formatting import ReprMixin, count_of
-from labeldp.json_text import expect_format, parse_json, read_record
-from labeldp.release.grid_labels import HeldLabels, are_several, checked_partitions, checked_signs
+from labeldp.json_text import Stored
+from labeldp.release.grid_labels import (
+    ExactPass,
+    HeldLabels,
+    SumsBudget,
+    are_several,
+    checked_partitions,
+    checked_signs,
+    draw_answer,
+)
 from labeldp.release.ledger import Ledger
-from labeldp.release.noisy_sums import LARGEST_SUM, SCORES, Answer, Weighting, parts_of, total_cost
-from labeldp.release.sums_draw import SumsBudget, draw_answer
+from labeldp.release.noisy_sums import LARGEST_SUM, SCORES, Answer, NoisyNumbers, Weighting, parts_of, total_cost
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
-FORMAT = "labeldp private sums"
-FORMAT_VERSION = 1
 MOST_ANSWERS = 2000
-"""The most answers that are read from a file: adding up this many fractions takes a second."""
+"""The most answers: adding up this many fractions takes a second."""
 _WORDS = {
     "histogram": "histogram",
     "cells": "sums over cells",
@@ -46,85 +40,6 @@ _WORDS = {
     "histograms": "histograms by group",
     "hits": "counts of one of two classes",
 }
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class _StoredAnswer:
-    """An answer in JSON, with integers as strings."""
-
-    kind: str
-    clip: list[str]
-    grain: str
-    sizes: list[str]
-    sensitivity: str
-    scale: float
-    epsilon: str
-    counts: list[str]
-    values: list[str]
-    weight: int
-    residuals: bool
-    place: int | None
-    scored: bool
-
-    @classmethod
-    def of(cls, answer: Answer) -> _StoredAnswer:
-        lists = (answer.clip, answer.sizes, answer.counts.tolist(), answer.values.tolist())
-        clip, sizes, counts, values = ([str(number) for number in one] for one in lists)
-        cost = str(answer.sensitivity), answer.scale, str(answer.epsilon_exact)
-        what = answer.residuals, answer.place, answer.scored
-        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, answer.weight, *what)
-
-    def answer(self, domain: Domain) -> Answer:
-        """Return the answer. Nothing is believed that can be computed."""
-        clip = stored_integers(self.clip, "clip")
-        if clip.size != 2:
-            raise InvalidInput("the clip of an answer is damaged")
-        made = Answer(
-            kind=self.kind,
-            values=stored_integers(self.values, "values"),
-            scale=self.scale,
-            clip=(int(clip[0]), int(clip[1])),
-            counts=stored_integers(self.counts, "counts"),
-            sizes=tuple(stored_integers(self.sizes, "sizes").tolist()),
-            domain=SCORES if self.scored else domain,
-            grain=int(stored_integers([self.grain], "grain")[0]),
-            weight=self.weight,
-            residuals=self.residuals,
-            place=self.place,
-            scored=self.scored,
-        )
-        if _StoredAnswer.of(made) != self:
-            raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
-        return made
-
-
-@dataclass(frozen=True)
-class _StoredSums:
-    """Private sums in JSON."""
-
-    format: str
-    format_version: int
-    epsilon: str
-    domain: list[Any]
-    records: str
-    weighting: Weighting | None
-    answers: tuple[_StoredAnswer, ...]
-
-
-class Priced(Protocol):
-    """Noisy numbers with what their cost follows from."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def values(self) -> NDArray[np.int64]: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def sensitivity(self) -> int: ...
-    @property
-    def epsilon_exact(self) -> Fraction: ...
 
 
 @dataclass(frozen=True)
@@ -186,7 +101,7 @@ class SumsProof:
     lines: tuple[ProofLine, ...]
 
     @classmethod
-    def of(cls, answers: Sequence[Priced], claimed: Fraction) -> SumsProof:
+    def of(cls, answers: Sequence[NoisyNumbers], claimed: Fraction) -> SumsProof:
         """The proof for these answers.
 
         Parameters
@@ -202,10 +117,7 @@ class SumsProof:
         """
         return cls(
             claimed,
-            tuple(
-                ProofLine(a.kind, a.values.size, a.sensitivity, a.scale, a.epsilon_exact, getattr(a, "place", None))
-                for a in answers
-            ),
+            tuple(ProofLine(a.kind, a.values.size, a.sensitivity, a.scale, a.epsilon_exact, a.place) for a in answers),
         )
 
     @property
@@ -246,7 +158,7 @@ class SumsProof:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateSums(ReprMixin):
+class PrivateSums(Stored, ReprMixin):
     """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Contains no label.
 
     One sum over a group moves by at most the label's range when one label is replaced, however large the group is. So sums tell
@@ -290,6 +202,9 @@ class PrivateSums(ReprMixin):
     PrivateSums(records=30,000, epsilon=1, answers=cells of 3)
     """
 
+    format = "labeldp private sums"
+    noun = "private sums"
+
     domain: Domain
     records: int
     answers: tuple[Answer, ...]
@@ -298,12 +213,14 @@ class PrivateSums(ReprMixin):
 
     def __post_init__(self) -> None:
         exact_epsilon(self.epsilon_exact)
+        if len(self.answers) > MOST_ANSWERS:
+            raise InvalidInput(f"private sums have at most {MOST_ANSWERS:,} answers")
         if type(self.records) is not int or not 2 <= self._total * self.domain.count < LARGEST_SUM or self.records < 2:
             raise InvalidInput(
                 f"the number of records must be a whole number of at least 2, got {described(self.records)}"
             )
-        if self.weighting is not None and self.weighting.persons > self.records:
-            raise InvalidInput("private sums have more persons than records")
+        if self.weighting is not None and not self.weighting.persons <= self.records <= self.weighting.total:
+            raise InvalidInput("private sums have more persons than records, or records without a weight")
         for answer in self.answers:
             if answer.weight != (1 if self.weighting is None else self.weighting.each):
                 raise InvalidInput("an answer has another unit of privacy than the other private sums")
@@ -385,8 +302,7 @@ class PrivateSums(ReprMixin):
         budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
         held = _clipped(labels, domain, out_of_range, clip, persons)
         codes, sizes = checked_partitions(cells, _cells_in(cells), held.records)
-        answer = draw_answer(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes), budget.epsilon)
-        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
+        return cls._drawn(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes))
 
     @classmethod
     def against_signs(
@@ -454,15 +370,14 @@ class PrivateSums(ReprMixin):
         budget = SumsBudget(epsilon, ledger, dataset, "record" if persons is None else "person")
         held = _clipped(labels, domain, out_of_range, clip, persons)
         table = checked_signs(signs, held.records)
-        answer = draw_answer(
-            budget, held, "signs", (table.shape[1],), lambda: held.against_signs(table), budget.epsilon
-        )
-        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
+        return cls._drawn(budget, held, "signs", table.shape[1:], lambda: held.against_signs(table))
 
-    @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
+    @classmethod
+    def _drawn(
+        cls, budget: SumsBudget, held: HeldLabels, kind: str, sizes: tuple[int, ...], exact: ExactPass
+    ) -> PrivateSums:
+        answer = draw_answer(budget, held, kind, sizes, exact, budget.epsilon)
+        return cls(held.domain, held.records, (answer,), budget.epsilon, held.weighting)
 
     @property
     def spent(self) -> Fraction:
@@ -507,49 +422,6 @@ class PrivateSums(ReprMixin):
             Markdown.
         """
         return sums_card(self).text()
-
-    def to_json(self) -> str:
-        """The complete public release: all answers and what is public about them.
-
-        Returns
-        -------
-        str
-            JSON, with integers as strings.
-        """
-        answers = tuple(map(_StoredAnswer.of, self.answers))
-        epsilon, domain = format_amount(self.epsilon_exact), self.domain.to_json()
-        stored = _StoredSums(FORMAT, FORMAT_VERSION, epsilon, domain, str(self.records), self.weighting, answers)
-        return json.dumps(stored, default=vars, indent=1, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> PrivateSums:
-        """What `to_json` wrote. The proof is done again.
-
-        Parameters
-        ----------
-        text : str or bytes
-            The JSON text.
-
-        Returns
-        -------
-        PrivateSums
-
-        Raises
-        ------
-        InvalidInput
-            If the text is damaged or contradicts itself, has an unknown field, or comes from another version.
-        PrivacyRefused
-            If the answers cost more than is claimed.
-        """
-        record = parse_json(text, "the private sums")
-        expect_format(record, FORMAT, FORMAT_VERSION, "private sums")
-        stored = read_record(_StoredSums, record, "the private sums")
-        domain = stored_domain(stored.domain)
-        if len(stored.answers) > MOST_ANSWERS:
-            raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
-        records = int(stored_integers([stored.records], "records")[0])
-        made = tuple(answer.answer(domain) for answer in stored.answers)
-        return cls(domain, records, made, parse_amount(stored.epsilon), stored.weighting)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSums):
@@ -640,27 +512,6 @@ def _clipped(
     held = HeldLabels(labels, domain, out_of_range, persons)
     held.clip(*clip_units(clip, held.domain))
     return held
-
-
-def stored_domain(fields: list[Any]) -> Domain:
-    """Return the domain from its list of fields, which must be as `Domain.to_json` writes them."""
-    try:
-        domain = Domain(*fields)
-    except TypeError:
-        raise InvalidInput("the domain of private sums is damaged") from None
-    if domain.to_json() != fields or domain.cells is None:
-        raise InvalidInput("the domain of private sums is damaged or has no grid")
-    return domain
-
-
-def stored_integers(texts: list[Any], what: str) -> NDArray[np.int64]:
-    """Return whole numbers of 64 bits from their decimal digits."""
-    numbers = []
-    for text in texts:
-        if not isinstance(text, str) or not _INTEGER.fullmatch(text) or abs(number := int(text)) >= 2**63:
-            raise InvalidInput(f"{what} must be whole numbers written as strings, got {described(text)}")
-        numbers.append(number)
-    return np.array(numbers, np.int64)
 
 
 _WHAT = {

@@ -18,7 +18,7 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.person_spill import SharedPersons
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InvalidInput, described, expect, expect_path
+from labeldp.errors import InvalidInput, described, expect, expect_path, is_whole
 from labeldp.release.account import Account
 from labeldp.release.apply import apply
 from labeldp.release.flow import check_places
@@ -276,9 +276,9 @@ def _checked_weights(labels: tuple[str, ...], weights: Mapping[str, int]) -> tup
             raise InvalidInput(
                 f"there is a weight for {described(label)}, which is not among the labels {', '.join(labels)}"
             )
-        if isinstance(weight, bool) or not isinstance(weight, int) or weight < 1:
+        if not is_whole(weight, 1):
             raise InvalidInput(f"the weight of {label!r} must be a whole number from 1, got {described(weight)}")
-    found = [weights.get(label, 1) for label in labels]
+    found = [int(weights.get(label, 1)) for label in labels]
     shares = tuple(weight // math.gcd(*found) for weight in found)
     if max(shares) > MOST_WEIGHT:
         raise InvalidInput(f"weights must be at most {MOST_WEIGHT} to 1: give smaller ones")

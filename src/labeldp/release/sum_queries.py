@@ -14,14 +14,21 @@ import numpy as np
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.passes import Integers
-from labeldp.errors import InvalidInput, LabelDPError, described
+from labeldp.errors import InvalidInput, LabelDPError, described, is_whole
 from labeldp.formatting import ReprMixin
 from labeldp.mechanisms.bias_variance import NormalScores
-from labeldp.release.grid_labels import HeldLabels, checked_partitions, checked_signs
+from labeldp.release.grid_labels import (
+    ExactPass,
+    HeldLabels,
+    SumsBudget,
+    checked_partitions,
+    checked_signs,
+    draw_answer,
+    histogram_counts,
+)
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import MOST_SUMS, Answer
 from labeldp.release.private_sums import PrivateSums
-from labeldp.release.sums_draw import ExactPass, SumsBudget, draw_answer, histogram_counts
 
 
 class SumQueries(ReprMixin):
@@ -273,11 +280,7 @@ class SumQueries(ReprMixin):
         Costs at most ε. Replacing one label changes two counts by one each.
         """
         cells = self.domain.count
-        if (
-            isinstance(parts, bool)
-            or not isinstance(parts, (int, np.integer))
-            or not 1 <= parts <= min(cells, MOST_SUMS)
-        ):
+        if not is_whole(parts, 1, min(cells, MOST_SUMS)):
             raise InvalidInput(
                 f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
             )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,18 +30,26 @@ from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import ExactSums, SumInput
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 from labeldp.formatting import count_of
-from labeldp.json_text import read_text
-from labeldp.release.account import Account, Charge
+from labeldp.json_text import Stored, read_text
+from labeldp.release.account import Account
 from labeldp.release.cells_file import CellColumns, CellsFile
-from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
-from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
+from labeldp.release.flow import Drawn, Ready, ReleaseJob, Run, release
+from labeldp.release.grid_labels import (
+    MOST_SIGNS,
+    SumsBudget,
+    draw_answer,
+    on_grid,
+    require_few,
+    require_room,
+    require_several,
+    sums_request,
+)
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
 from labeldp.release.private_sums import PrivateSums, clip_units, sums_card
 from labeldp.release.sum_queries import SumQueries
-from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
-from labeldp.release_kind import SUMS
+from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST
 from labeldp.tables.files import Phase, check_density, open_parquet, rows_in
 
@@ -162,73 +170,7 @@ def _exact_sums(source: SumInput, grid: Domain, lower: int, upper: int, out_of_r
     return exact
 
 
-def answer_columns(
-    labels: Any,
-    columns: CellColumns | Sequence[Any],
-    epsilon: Epsilon,
-    domain: Domain | tuple[float, float],
-    *,
-    rows: NDArray[np.int64] | None = None,
-    out_of_range: OutOfRange = "clip",
-    persons: Any = None,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-) -> PrivateSums:
-    """Answer with a noisy histogram of the labels and with noisy sums for each column.
-
-    Parameters
-    ----------
-    labels : array-like
-        The true labels.
-    columns : CellColumns or sequence of array of int
-        Columns of −1 and +1, and columns of cell numbers from 0, each with one number for each label.
-    epsilon : float, str, Decimal or Fraction
-        What the whole answer costs.
-    domain : Domain or (lower, upper)
-        The public bounds of the labels, never read off them.
-    rows : array of int, optional
-        The place in the columns of each label's record, if it is not the label's own place.
-    out_of_range : {"clip", "clip-all", "error"}, default "clip"
-        What happens to labels outside the bounds.
-    persons : array-like, optional
-        The person whom each label belongs to, integers or text, if ε is for all labels of a person together.
-    ledger : Ledger, optional
-        Charge ε to `dataset` in this ledger before anything is drawn.
-    dataset : str, optional
-        The dataset in `ledger` to charge.
-
-    Returns
-    -------
-    PrivateSums
-        The histogram, one answer for all signs if there are any, and one for each column of cell numbers.
-
-    Raises
-    ------
-    InvalidInput
-        If labels or columns are refused. Nothing is charged then.
-    InsufficientBudget
-        If the ledger has less than ε left.
-
-    Privacy
-    -------
-    Costs ε for any columns, provided that they were made without the labels. The histogram determines the clip. The rest of ε
-    is divided equally: one part for all signs together, one for each column of cell numbers.
-    """
-    given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
-    queries = SumQueries(
-        labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset, persons=persons
-    )
-    held = given.records if rows is None else len(rows)
-    if held != queries.records:
-        raise InvalidInput(
-            f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records: give one for each label"
-        )
-    plan = SumsPlan(queries.epsilon_exact, given, queries.size, queries.weight)
-    plan.check(queries.domain)
-    return _ask(queries, plan, rows)
-
-
-def _ask(queries: SumQueries, plan: SumsPlan, rows: NDArray[np.int64] | None) -> PrivateSums:
+def ask_columns(queries: SumQueries, plan: SumsPlan, rows: NDArray[np.int64] | None) -> PrivateSums:
     """Ask for the histogram, and then for the sums of each column."""
     columns = plan.columns
     signs = columns.table_of_signs(rows) if columns.signs else None
@@ -277,10 +219,7 @@ def sums_for_cells(
     *,
     matching: bool = False,
     out_of_range: OutOfRange = "clip",
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    sign_key: str | os.PathLike[str] | None = None,
-    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+    **options: Any,
 ) -> SumsOutcome:
     """Answer a file of cells with noisy sums of the labels in a file.
 
@@ -299,12 +238,10 @@ def sums_for_cells(
     matching : bool
         Leave out records of the cells without a label. Otherwise they are an error. The answer lists the ids that were summed, so
         it tells which records have a label.
-    out_of_range, ledger, dataset
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
         As in `PrivateSums.over_cells`.
-    sign_key : str or Path, optional
-        Your private Ed25519 key, as in `privatize`. The folder is signed with it.
-    phase : callable, optional
-        For progress bars.
+    **options
+        `ledger`, `dataset`, `sign_key` and `phase` as in `privatize`.
 
     Returns
     -------
@@ -321,14 +258,8 @@ def sums_for_cells(
     -------
     Costs ε. Run it again, and it costs ε again: the noise is drawn afresh.
     """
-    ready, sums, _ = release(
-        SumsRelease(source, cells, exact_epsilon(epsilon), domain, matching=matching, out_of_range=out_of_range),
-        target,
-        ledger=ledger,
-        dataset=dataset,
-        sign_key=sign_key,
-        phase=phase,
-    )
+    job = SumsRelease(source, cells, exact_epsilon(epsilon), domain, matching, out_of_range)
+    ready, sums, _ = release(job, target, **options)
     without_label, without_cells = len(cells.ids) - ready.records, ready.labels - ready.records
     return SumsOutcome(target.absolute(), sums, without_label, without_cells, ready.clipped)
 
@@ -344,36 +275,42 @@ class SumsReady(Ready):
     clipped: int
 
 
-class SumsRelease(ReleaseJob[SumsReady]):
+R = TypeVar("R", bound=Ready)
+
+
+class SummedRelease(ReleaseJob[R]):
+    """A release of sums over a file of labels. Its noise is new in each run, so it cannot be resumed."""
+
+    source: LabelSource
+    domain: Domain
+    out_of_range: OutOfRange
+
+    def __post_init__(self) -> None:
+        self.source = replace(self.source, unit=self.domain.unit or self.source.unit)
+        self.unit = "record" if self.source.person_column is None else "person"
+
+    def read_labels(self, phase: Phase) -> tuple[pa.Array, Floats, pa.Array | None]:
+        """Return all ids and labels of the file, and the persons they belong to if there is a column of persons."""
+        with reported_together(self.source, self.domain, self.out_of_range):
+            return _read_labels(self.source, phase)
+
+
+@dataclass(eq=False)
+class SumsRelease(SummedRelease[SumsReady]):
     """The release of noisy sums for the columns of a file of cells."""
 
     kind = SUMS
-
-    def __init__(
-        self,
-        source: LabelSource,
-        cells: CellsFile,
-        epsilon: Fraction,
-        domain: Domain,
-        *,
-        matching: bool,
-        out_of_range: OutOfRange,
-    ) -> None:
-        self.source = replace(source, unit=domain.unit or source.unit)
-        self.cells, self.epsilon, self.domain = cells, epsilon, domain
-        self.matching, self.out_of_range = matching, out_of_range
-        self.unit = "record" if source.person_column is None else "person"
-
-    def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
-        """Raise `InvalidInput` if the folder exists: sums are drawn with fresh noise and cannot be resumed."""
-        if os.path.lexists(out):
-            raise in_the_way(out)
+    source: LabelSource
+    cells: CellsFile
+    epsilon: Fraction
+    domain: Domain
+    matching: bool
+    out_of_range: OutOfRange
 
     def read(self, account: Account, phase: Phase) -> SumsReady:  # noqa: ARG002
         """Read all labels, match them to the cells by id, and plan."""
         cells = self.cells
-        with reported_together(self.source, self.domain, self.out_of_range):
-            ids, labels, owners = read_labels(self.source, phase)
+        ids, labels, owners = self.read_labels(phase)
         found = match_ids(cells.ids, ids, cells.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
         require_labels(len(cells.ids) - rows.size, rows.size, cells.path, matching=self.matching)
@@ -386,24 +323,16 @@ class SumsRelease(ReleaseJob[SumsReady]):
         request = sums_request(queries.domain, rows.size)
         return SumsReady(request, rows.size, 0, plan, queries, rows, len(ids), clipped)
 
-    def draw(
-        self,
-        ready: SumsReady,
-        account: Account,  # noqa: ARG002
-        charge: Charge,  # noqa: ARG002
-        data: Path,
-        work: Path,  # noqa: ARG002
-        phase: Phase,
-    ) -> Drawn:
+    def draw(self, ready: SumsReady, run: Run) -> Drawn:
         """Answer all columns, and write the ids of the records that were summed."""
-        phase("summing", None)
+        run.phase("summing", None)
         cells, columns = self.cells, self.cells.columns
-        sums = _ask(ready.queries, ready.plan, ready.rows)
+        sums = ask_columns(ready.queries, ready.plan, ready.rows)
         ids = cells.ids.take(pa.array(ready.rows))
         written = {cells.id_column: ids}
         if (weights := ready.queries.weights) is not None:
             written[WEIGHT if cells.id_column != WEIGHT else f"row {WEIGHT}"] = pa.array(weights)
-        pq.write_table(pa.table(written).take(pc.array_sort_indices(ids)), data, compression="zstd")
+        pq.write_table(pa.table(written).take(pc.array_sort_indices(ids)), run.data, compression="zstd")
         groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
         groups += [[cells.names[one]] for one in columns.whole]
         card = sums_card(sums, _columns_text(sums, groups))
@@ -421,7 +350,7 @@ def require_labels(without: int, records: int, path: Path, *, matching: bool) ->
         )
 
 
-def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats, pa.Array | None]:
+def _read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats, pa.Array | None]:
     """Return all ids, labels, and persons if the source has a column of them."""
     tick = phase("reading", None)
     ids: list[pa.Array] = []
@@ -446,6 +375,27 @@ def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats, pa
 def is_answer(path: Path) -> bool:
     """Return whether a folder is an answer with sums, as far as its manifest or its file names show."""
     return kind_in(path) == SUMS or (path / SUMS.description).is_file()
+
+
+S = TypeVar("S", bound=Stored)
+
+
+def open_sums(
+    path: str | os.PathLike[str], kind: ReleaseKind, of: type[S], verify_key: str | os.PathLike[str] | None
+) -> tuple[Path, S, Manifest, Signature | None]:
+    """Open a folder whose description is noisy sums, compare every file with the manifest, and prove ε again."""
+    folder, manifest, signature = open_release(path, kind, verify_key)
+    try:
+        found = of.from_json(read_text(folder / kind.description))
+    except PrivacyRefused:
+        raise
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{folder / kind.description} is damaged: {error}. Copy the folder again, or ask for it again"
+        ) from None
+    if manifest.epsilon_total != exact_text(found.epsilon_exact):
+        raise InvalidInput(f"{folder}: {MANIFEST} has another epsilon_total than {kind.description}. Ask for it again")
+    return folder, found, manifest, signature
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,21 +432,11 @@ class SumsAnswer:
         With `verify_key`, the PEM file of the sender's public key, the folder must be signed with it. Without it the checks find
         accidents and careless edits, but not an attacker who wrote a new manifest too.
         """
-        folder, manifest, signature = open_release(path, SUMS, verify_key)
-        try:
-            sums = PrivateSums.from_json(read_text(folder / SUMS.description))
-        except PrivacyRefused:
-            raise
-        except InvalidInput as error:
-            raise InvalidInput(
-                f"{folder / SUMS.description} is damaged: {error}. Copy the folder again, or ask for it again"
-            ) from None
+        folder, sums, manifest, signature = open_sums(path, SUMS, PrivateSums, verify_key)
         file = SUMS.batch_path(folder, 0)
         listed = [(one.name, one.rows) for one in manifest.data]
-        if manifest.epsilon_total != exact_text(sums.epsilon_exact) or listed != [(file.name, sums.records)]:
-            raise InvalidInput(
-                f"{folder}: {MANIFEST} has another epsilon_total or other records than {SUMS.description}. Ask for it again"
-            )
+        if listed != [(file.name, sums.records)]:
+            raise InvalidInput(f"{folder}: {MANIFEST} has other records than {SUMS.description}. Ask for it again")
         return cls(folder, sums, *_read_ids(file, sums), manifest, signature)
 
 

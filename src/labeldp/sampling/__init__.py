@@ -9,11 +9,18 @@ unbounded integer noise for counts and sums. `docs/concepts/exact-sampling.md` c
 proofs.
 """
 
-from labeldp.sampling.choice import EntryChoice, choose_entries, person_sizes
 from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.sampling.noise_tables import ShiftTable
-from labeldp.sampling.randomness import BoundRandomness, KeyedRandomness, OsEntropy, Randomness
+from labeldp.sampling.randomness import (
+    BoundRandomness,
+    EntryChoice,
+    KeyedRandomness,
+    OsEntropy,
+    Randomness,
+    choose_entries,
+    person_sizes,
+)
 from labeldp.sampling.table import (
     MAX_ENTRIES,
     ResponseTable,

@@ -196,9 +196,6 @@ class ShiftTable(Table):
             window=count_from_json(data.get("window"), "window", least=0),
         )
 
-    def __repr__(self) -> str:
-        return f"ShiftTable(cells={self.inputs}, window={self.window})"
-
     def _tail(self, distance: Any) -> Any:
         """Return the weight of noise >= distance, for 0 <= distance <= reach."""
         return self._starts[self.reach - distance + 1]

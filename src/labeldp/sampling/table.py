@@ -108,6 +108,21 @@ class Table(ABC):
         """Return the table as a JSON object that `table_from_json` can read."""
         return {"kind": self.kind, **self._to_json()}
 
+    @classmethod
+    def from_json(cls, data: object) -> Table:
+        """Return a table of any kind, as `table_from_json` does.
+
+        Parameters
+        ----------
+        data : object
+            A value from `to_json`.
+
+        Returns
+        -------
+        Table
+        """
+        return table_from_json(data)
+
     def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:
         """Return the output codes that uniform random words select.
 

@@ -257,9 +257,6 @@ class AnchoredTable(Table):
             WeightTable._from_json(inner),  # noqa: SLF001 - same package
         )
 
-    def __repr__(self) -> str:
-        return f"AnchoredTable({self.inputs} cells over {self._inner!r})"
-
 
 def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Words:
     """Return the weights as words, after checking that every row sums to 2^64. A single column becomes zeros: 2^64 wraps around."""

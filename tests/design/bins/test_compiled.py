@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from labeldp.design.bins._search import forget_stale_code
+from labeldp.design._search import forget_stale_code
 
 
 def test_machine_code_older_than_any_source_is_dropped_and_newer_code_kept(tmp_path):

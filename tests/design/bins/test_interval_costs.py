@@ -9,9 +9,9 @@ import pytest
 from optimum_oracles import LOSSES
 from scipy.optimize import minimize_scalar
 
+from labeldp.design._problem import interval_problem
+from labeldp.design._search import follow
 from labeldp.design.bins import optimal_bins
-from labeldp.design.bins._problem import interval_problem
-from labeldp.design.bins._search import follow
 from labeldp.losses import get_loss
 from labeldp.priors import Prior
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.design.channels import Anchors
+from labeldp.design.anchors import Anchors
 from labeldp.errors import InvalidInput
 
 

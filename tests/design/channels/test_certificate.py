@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from labeldp.design.channels import Anchors, bias_variance_channel, unbiased_channel, visible_bias_matrix
-from labeldp.design.channels.cone_program import Channel, _intervals, _solve
-from labeldp.design.channels.visibility import copula_factor
+from labeldp.design.anchors import Anchors
+from labeldp.design.cone_program import Channel, _intervals, _solve, bias_variance_channel, unbiased_channel
+from labeldp.design.visibility import copula_factor, visible_bias_matrix
 from labeldp.paper.data import criteo_prior
 
 PRIOR = criteo_prior()

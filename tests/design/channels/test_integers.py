@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp.design.channels import Channel, integer_channel, unbiased_channel
+from labeldp.design.anchors import integer_channel
+from labeldp.design.cone_program import Channel, unbiased_channel
 from labeldp.errors import InvalidInput
 
 VALUES = np.array([0.0, 1.0, 5.0, 20.0])

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from labeldp.design.channels import cone_program, unbiased_channel, unbiased_channel_on_outputs
-from labeldp.design.channels.cone_program import DualSolution
+from labeldp.design import cone_program
+from labeldp.design.cone_program import DualSolution, unbiased_channel, unbiased_channel_on_outputs
 from labeldp.errors import LabelDPError
 from labeldp.losses import get_loss
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from labeldp import Prior
-from labeldp.design.channels import best_values, visible_bias_matrix
+from labeldp.design.visibility import best_values, visible_bias_matrix
 from labeldp.mechanisms import BiasVariance
 from labeldp.mechanisms.decoding import learnable_values
 

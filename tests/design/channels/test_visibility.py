@@ -7,8 +7,7 @@ import pytest
 
 from criterion import visible_bias_and_variance
 from labeldp import Prior
-from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
-from labeldp.design.channels.visibility import REVEALED_SHARE
+from labeldp.design.visibility import REVEALED_SHARE, visible_bias_factor, visible_bias_matrix
 from labeldp.mechanisms import RROnBins
 from labeldp.mechanisms.decoding import code_values
 

@@ -22,7 +22,7 @@ import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
 from labeldp.engines.spark import jobs, session, spark_sums, worker
 from labeldp.engines.spark.spark_sums import SparkSums, SumTask
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
 
@@ -48,8 +48,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 @pytest.fixture
 def noiseless(monkeypatch):
     """Answers without their noise, to compare the exact numbers."""
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
 
 
 def summed(frame, **options):
@@ -159,7 +159,7 @@ class FailsOnce:
 
 def test_tasks_that_are_repeated_are_counted_once_and_draw_nothing(spark, monkeypatch, tmp_path):
     drawn, mapped = [], jobs.mapped
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: drawn.append(scale) or values)
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: drawn.append(scale) or values)
     monkeypatch.setattr(jobs, "mapped", lambda frame, task, ddl: mapped(frame, FailsOnce(task, str(tmp_path)), ddl))
     sums = summed(spark.createDataFrame(TABLE).repartition(3), cells={"region": 5})
     assert len(list(tmp_path.iterdir())) == 3, "every task failed once"
@@ -175,13 +175,13 @@ def test_the_noise_is_fresh_each_time(spark):
 
 
 def test_the_ledger_is_charged_before_the_first_draw(spark, place, monkeypatch):
-    left, add = [], sums_draw.add_laplace
+    left, add = [], grid_labels.add_laplace
 
     def watched(values, scale):
         left.append(place.ledger.remaining("sales"))
         return add(values, scale)
 
-    monkeypatch.setattr(sums_draw, "add_laplace", watched)
+    monkeypatch.setattr(grid_labels, "add_laplace", watched)
     summed(spark.createDataFrame(TABLE), cells={"region": 5}, ledger=place.ledger, dataset="sales")
     assert left == [2]
     assert place.ledger.remaining("sales") == 2

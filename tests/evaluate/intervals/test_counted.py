@@ -11,8 +11,8 @@ from labeldp import Domain, LabelRandomizer, Prior, estimate_error
 from labeldp.errors import InvalidInput
 from labeldp.evaluate import estimate_gain, estimate_mean, estimate_r2
 from labeldp.evaluate.constraints import CountedLabels, CountedMean, LabelPieces, usable_counts
+from labeldp.evaluate.estimates import made_assumptions
 from labeldp.evaluate.intervals import known_mean
-from labeldp.evaluate.summary import made_assumptions
 from labeldp.mechanisms import BiasVariance, PrivateLabels, RROnBins
 from labeldp.priors import NoisyCounts, noisy_counts
 

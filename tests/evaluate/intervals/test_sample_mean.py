@@ -7,8 +7,8 @@ import pytest
 from private_populations import DOMAIN, MECHANISMS, PRIOR, population, randomized
 from scipy import stats
 
+from labeldp.evaluate.constraints import Target, moment_values
 from labeldp.evaluate.intervals import SampleMean, bernstein_radius
-from labeldp.evaluate.moments import Target, moment_values
 from labeldp.mechanisms import Unbiased
 
 RISK = 0.05

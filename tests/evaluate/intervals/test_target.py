@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from private_populations import PRIOR, VALUES
 
 from labeldp import Domain, Prior
-from labeldp.evaluate.moments import MomentValues, Target, label_bounds
+from labeldp.evaluate.constraints import MomentValues, Target, label_bounds
 from labeldp.mechanisms import PrivateLabels, RROnBins
 
 ORIGIN = 100.0

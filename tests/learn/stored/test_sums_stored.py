@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from column_answers import answer_columns
 from crafted import inner, nothing_is_run, put_together  # noqa: F401 - a fixture
 from sklearn.base import clone
 
 from labeldp import InvalidInput, LabelDPRegressor, Ledger, SavedModel
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.learn.sums.cells_plan import CellsPlan, model_from_answer
-from labeldp.release.sums import answer_columns
 
 ROWS = 3000
 RANDOM = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from drawn_evidence import drawn_evidence
 
 from labeldp import Domain
 from labeldp.learn.sums.inference import Evidence
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.sum_queries import SumQueries
 
 
@@ -43,8 +43,8 @@ def test_a_question_is_about_the_block_of_its_cells():
 
 
 def test_answers_are_the_sums_of_labels_less_the_offset(monkeypatch):
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     drawn = drawn_evidence(3, asked=False)
     evidence = drawn.evidence
     labels = np.random.default_rng(3).integers(-4, 9, evidence.records)

@@ -9,7 +9,7 @@ import pytest
 from labeldp import Domain, InvalidInput
 from labeldp.learn.sums.inference import kernel, roots
 from labeldp.learn.sums.sums_learner import SumsLearner
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.sum_queries import SumQueries
 
 GENERATOR = np.random.default_rng(17)
@@ -126,8 +126,8 @@ def test_columns_that_cannot_matter_take_no_place_among_pairs():
 
 
 def test_the_order_of_records_does_not_matter(monkeypatch):
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     order = np.random.default_rng(1).permutation(ROWS)
     labels = 10 * X
     one, _ = fitted(MIXED, labels, 1, (0, 10))
@@ -137,8 +137,8 @@ def test_the_order_of_records_does_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.5, 0.04, 0.01])
 def test_a_rare_one_among_zeros_has_the_effect_of_its_own_cell(monkeypatch, share):
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     flag = np.random.default_rng(4).random(4000) < share
     model, _ = fitted(flag[:, None].astype(float), 30.0 + 40 * flag, 20, (0, 100))
     assert np.ptp(model.predict(np.array([[0.0], [1.0]]))) == pytest.approx(40, rel=0.1)

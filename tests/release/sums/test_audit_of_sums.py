@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from labeldp import Domain
 from labeldp.evaluate import measure
 from labeldp.mechanisms.bias_variance import NormalScores
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.noisy_sums import SCORES
 from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling.integer_noise import coordinates, geometric, radius
@@ -69,7 +69,7 @@ def test_the_audit_of_sums_over_cells_looks_where_it_should():
 
 @pytest.mark.parametrize(("factor", "refuted"), [(1, False), (0.95, True)])
 def test_sums_over_cells_with_too_little_noise_are_found(factor, refuted, monkeypatch):
-    monkeypatch.setattr(sums_draw, "add_laplace", SeededNoise(factor).add_laplace)
+    monkeypatch.setattr(grid_labels, "add_laplace", SeededNoise(factor).add_laplace)
     found = measure(cell_sums, [0, TOP], epsilon=1, samples=2_000_000, confidence=1 - 1e-6, seed=1)
     assert found.refuted == refuted
 

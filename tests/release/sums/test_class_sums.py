@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, InvalidInput, Ledger, PrivacyRefused, PrivateSums
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.label_range import class_looks, likely_rates
 from labeldp.release.noisy_sums import total_cost
 from labeldp.release.sum_queries import SumQueries
@@ -26,8 +26,8 @@ SIGNS = np.array([[1, -1], [1, 1], [-1, -1], [-1, 1], [1, 1], [-1, -1]], np.int8
 @pytest.fixture
 def noiseless(monkeypatch):
     """Noise is zero, so that answers show the exact sums."""
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
 
 
 def named(places):

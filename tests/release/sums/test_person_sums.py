@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from column_answers import answer_columns
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,12 +16,12 @@ from forgery import rewrite_manifest
 from labeldp import Domain, InvalidInput, LabelDPRegressor, LabelSource, Ledger, PrivateSums, train
 from labeldp.learn.sums.cells_plan import CellsPlan, model_from_answer
 from labeldp.learn.sums.cells_to_send import cells_of_file
-from labeldp.release import sums_draw
+from labeldp.release import grid_labels
 from labeldp.release.cells_file import CellsFile, write_cells
 from labeldp.release.ledger_rows import OtherUnit
 from labeldp.release.noisy_sums import MOST_WEIGHT, Weighting
 from labeldp.release.sum_queries import SumQueries
-from labeldp.release.sums import SumsAnswer, answer_columns, sums_for_cells
+from labeldp.release.sums import SumsAnswer, sums_for_cells
 
 TOP, COLUMNS = 3, 2
 RANGE = Domain.integers(0, TOP)
@@ -88,8 +89,8 @@ def test_the_bound_is_reached_and_rows_without_weights_are_found(weighted):
 
 
 def test_without_noise_sums_and_means_are_those_of_persons(monkeypatch):
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     generator = np.random.default_rng(0)
     persons = np.append(np.arange(40), generator.integers(0, 40, 160))
     weights = 1 / np.bincount(persons)[persons]

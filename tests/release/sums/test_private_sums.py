@@ -86,26 +86,28 @@ def changes():
     yield "another format", lambda r: r.update(format="labeldp mechanism")
     yield "an unknown field", lambda r: r.update(note="x")
     yield "a missing field", lambda r: r.pop("records")
-    yield "records as a number", lambda r: r.update(records=200)
-    yield "fewer records", lambda r: r.update(records="199")
-    yield "one record", lambda r: r.update(records="1")
-    yield "very many records", lambda r: r.update(records=str(2**60))
-    yield "a narrower domain", lambda r: r["domain"].__setitem__(2, 40)
-    yield "no grid", lambda r: r["domain"].__setitem__(2, None)
+    yield "records as text", lambda r: r.update(records="200")
+    yield "fewer records", lambda r: r.update(records=199)
+    yield "one record", lambda r: r.update(records=1)
+    yield "very many records", lambda r: r.update(records=2**60)
+    yield "a narrower domain", lambda r: r["domain"].update(cells=40)
+    yield "no grid", lambda r: r["domain"].update(cells=None)
+    yield "no grid in an answer", lambda r: r["answers"][0]["domain"].update(cells=None)
     yield "a domain of text", lambda r: r.update(domain="ab")
     yield "no domain", lambda r: r.update(domain=None)
-    yield "a domain of too many fields", lambda r: r["domain"].extend([1, 2, 3])
+    yield "a domain of too many fields", lambda r: r["domain"].update(note="x")
+    yield "bounds out of order", lambda r: r["domain"].update(upper=-1e9)
     yield "answers that are an object", lambda r: r.update(answers={})
     yield "an answer that is a list", lambda r: r["answers"].__setitem__(0, [])
     for place in range(3):
         for name, fields in changes_of_an_answer((5, 7, 3)[place]):
             yield f"{KINDS[place]}: {name}", partial(update_answer, place, fields)
-    yield "cells: one partition less", lambda r: r["answers"][1].update(sizes=["7"])
+    yield "cells: one partition less", lambda r: r["answers"][1].update(sizes=[7])
     yield (
         "cells: counts that wrap around",
         lambda r: r["answers"][1].update(counts=[str(2**62)] * 3 + [str(2**62 + 200), "100", "100", "0"]),
     )
-    yield "cells: a wider clip", lambda r: r["answers"][1].update(clip=["0", "49"])
+    yield "cells: a wider clip", lambda r: r["answers"][1].update(clip=[0, 49])
     yield (
         "signs: a sum of signs that is even for an odd number",
         lambda r: r["answers"][2]["counts"].__setitem__(0, "1"),
@@ -118,18 +120,18 @@ def changes_of_an_answer(numbers):
     yield "no scale", {"scale": 0.0}
     yield "a negative scale", {"scale": -5.0}
     yield "a scale that is an integer", {"scale": 20}
-    yield "another sensitivity", {"sensitivity": "1"}
+    yield "another sensitivity", {"sensitivity": 1}
     yield "another epsilon", {"epsilon": "0.05"}
     yield "another kind", {"kind": "mean"}
     yield "a kind that is a list", {"kind": ["cells"]}
-    yield "a clip outside the grid", {"clip": ["0", "50"]}
-    yield "a clip out of order", {"clip": ["5", "3"]}
-    yield "a clip of three", {"clip": ["0", "1", "2"]}
+    yield "a clip outside the grid", {"clip": [0, 50]}
+    yield "a clip out of order", {"clip": [5, 3]}
+    yield "a clip of three", {"clip": [0, 1, 2]}
     yield "no sizes", {"sizes": []}
-    yield "a size of zero", {"sizes": ["0"]}
-    yield "huge sizes", {"sizes": ["9000000000000000000"] * 3}
-    yield "another grain", {"grain": "3"}
-    yield "no grain", {"grain": "0"}
+    yield "a size of zero", {"sizes": [0]}
+    yield "huge sizes", {"sizes": [9 * 10**18] * 3}
+    yield "another grain", {"grain": 3}
+    yield "no grain", {"grain": 0}
     yield "values that are missing", {"values": []}
     yield "values that are numbers", {"values": [1, 2, 3]}
     yield "values that are text", {"values": ["x"] * 5}

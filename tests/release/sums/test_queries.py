@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, Ledger
 from labeldp.mechanisms.bias_variance import NormalScores
+from labeldp.release import grid_labels
 from labeldp.release import grid_labels as held_labels
-from labeldp.release import sums_draw
 from labeldp.release.noisy_sums import SCORES
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sum_queries import SumQueries
@@ -30,8 +30,8 @@ SCORED = NormalScores.of(np.arange(0, 10, 3.0), np.array([1.0, 4, 2, 1]))
 @pytest.fixture
 def noiseless(monkeypatch):
     """Noise is zero, so that answers show the exact sums."""
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(grid_labels, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -418,7 +418,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(ledger, monkeypatc
         left.append(ledger.remaining("sales"))
         return values
 
-    monkeypatch.setattr(sums_draw, "add_laplace", watched)
+    monkeypatch.setattr(grid_labels, "add_laplace", watched)
     queries = make(LABELS, ledger)
     assert ledger.remaining("sales") == 3
     queries.over_cells([0, 0, 1, 1], 2, 0.25)
@@ -434,7 +434,7 @@ def test_a_failed_draw_stays_charged_and_spent(ledger, monkeypatch):
     def broken(values, scale):
         raise LabelDPError("no noise")
 
-    monkeypatch.setattr(sums_draw, "add_laplace", broken)
+    monkeypatch.setattr(grid_labels, "add_laplace", broken)
     queries = make(LABELS, ledger)
     with pytest.raises(LabelDPError, match="no noise"):
         queries.over_cells([0] * 4, 1, 0.5)
@@ -447,7 +447,7 @@ def test_a_ledger_with_too_little_refuses_before_anything_is_drawn(ledger, monke
         make(LABELS, ledger, 4)
     queries = [make(LABELS, ledger, 2), make(LABELS, ledger, 2)]  # each alone would fit
     queries[0].charge()
-    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: pytest.fail("drawn"))
+    monkeypatch.setattr(grid_labels, "add_laplace", lambda values, scale: pytest.fail("drawn"))
     with pytest.raises(InsufficientBudget):
         queries[1].histogram(2, 1)
     assert (queries[1].remaining, queries[1].answers) == (2, ())

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp.release import grid_labels
 from labeldp.release import sum_queries as queries
-from labeldp.release import sums_draw
 from pinned_release import World, arrow_file, csv_file, leaks
 
 RECORDS = 230
@@ -56,12 +56,12 @@ def cells_file(path):
 @contextmanager
 def pinned_answers():
     """Answers with numbers that no label decides."""
-    real = sums_draw.Answer
+    real = grid_labels.Answer
 
     def answer(kind, values, *more):
         return real(kind, 1000 * (37 * np.arange(values.size, dtype=np.int64) % 23), *more)
 
-    with mock.patch.object(sums_draw, "Answer", answer):
+    with mock.patch.object(grid_labels, "Answer", answer):
         yield
 
 

@@ -25,7 +25,7 @@ from labeldp.engines.batches import checked_ids
 from labeldp.engines.passes import Selection
 from labeldp.errors import InvalidInput
 from labeldp.sampling import EntryChoice, choose_entries, person_sizes
-from labeldp.sampling.choice import MOST_ENTRIES
+from labeldp.sampling.randomness import MOST_ENTRIES
 from labeldp.sampling.table import Words
 from labeldp.tables.files import is_text, read_columns, readable
 

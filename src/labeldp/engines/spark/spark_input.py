@@ -40,8 +40,8 @@ from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_re
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.sampling import EntryChoice, KeyedRandomness
-from labeldp.sampling.choice import MOST_ENTRIES
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.sampling.randomness import MOST_ENTRIES
 from labeldp.sampling.table import Words
 from labeldp.tables.files import Progress
 

@@ -75,14 +75,17 @@ class CellsPlan(ReprMixin):
     --------
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from labeldp.release.sums import answer_columns
+    >>> from labeldp.release.cells_file import CellColumns
+    >>> from labeldp.release.sum_queries import SumQueries
+    >>> from labeldp.release.sums import SumsPlan, ask_columns
     >>> from labeldp.learn.sums.cells_plan import CellsPlan, model_from_answer
     >>> generator = np.random.default_rng(0)
     >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})
     >>> plan = CellsPlan.make(features, epsilon=1)  # the features party
-    >>> sent = plan.columns(features)
+    >>> sent = CellColumns.of(plan.columns(features))
     >>> amounts = np.clip(100 + 40 * features["size"].to_numpy(), 0, 400)  # the labels party
-    >>> answer = answer_columns(amounts, sent, epsilon=1, domain=(0, 400))
+    >>> queries = SumQueries(amounts, epsilon=1, domain=(0, 400))
+    >>> answer = ask_columns(queries, SumsPlan(queries.epsilon_exact, sent, queries.size), None)
     >>> model = model_from_answer(plan, features, answer)  # the features party again
     >>> bool(np.corrcoef(model.predict(features), amounts)[0, 1] > 0.8)
     True

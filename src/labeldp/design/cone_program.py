@@ -201,7 +201,7 @@ def unbiased_channel(values: Floats, masses: Floats, epsilon: float) -> Channel:
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import unbiased_channel
+    >>> from labeldp.design.cone_program import unbiased_channel
     >>> channel = unbiased_channel(np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2]), epsilon=1.0)
     >>> bool(np.abs(channel.probabilities @ channel.outputs - [0, 1, 5]).max() < 1e-6)
     True
@@ -244,7 +244,7 @@ def bias_variance_channel(
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import bias_variance_channel
+    >>> from labeldp.design.cone_program import bias_variance_channel
     >>> values, masses = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
     >>> curvature, slope = 198 * np.diag(masses), -2 * masses * values  # 100·bias² + variance
     >>> channel = bias_variance_channel(values, masses, 1.0, weight=1.0, curvature=curvature, slope=slope)
@@ -508,7 +508,7 @@ def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, 
     --------
     >>> import numpy as np
     >>> from labeldp.losses import get_loss
-    >>> from labeldp.design.channels import unbiased_channel_on_outputs
+    >>> from labeldp.design.cone_program import unbiased_channel_on_outputs
     >>> values, masses = np.array([0.0, 1.0]), np.array([0.5, 0.5])
     >>> channel = unbiased_channel_on_outputs(values, masses, np.log(3), get_loss("squared"), np.array([-0.5, 0.5, 1.5]))
     >>> channel.outputs.tolist(), channel.probabilities.round(6).tolist()

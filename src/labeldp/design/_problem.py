@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.design.bins._costs import (
+from labeldp.design._costs import (
     CandidateTables,
+    DevianceTables,
     HuberTables,
     PinballTables,
     SquaredTables,
+    deviance_levels,
     huber_table,
     outward_sums,
     pinball_table,
     squared_table,
+    summary,
 )
-from labeldp.design.bins._deviance import DevianceTables, deviance_levels, summary
-from labeldp.design.bins._search import Nodes, follow, least_weight_path
+from labeldp.design._search import Nodes, follow, least_weight_path
 from labeldp.losses import Loss
 from labeldp.losses.loss import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 

@@ -19,7 +19,7 @@ from labeldp.losses import Loss, get_loss
 from labeldp.priors.prior import Prior, expect_prior
 
 if TYPE_CHECKING:
-    from labeldp.design.bins._problem import Problem
+    from labeldp.design._problem import Problem
 
 _ROWS_SHOWN = 12
 
@@ -218,7 +218,7 @@ def optimal_bins(
 
 def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:
     # numba is slow to import, so it is imported by the first optimisation.
-    from labeldp.design.bins._problem import candidate_problem, interval_problem
+    from labeldp.design._problem import candidate_problem, interval_problem
 
     if outputs is None and loss.structure is not None:
         return interval_problem(values, masses, c, loss.structure)

@@ -40,7 +40,7 @@ def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import visible_bias_matrix
+    >>> from labeldp.design.visibility import visible_bias_matrix
     >>> joint = visible_bias_matrix(np.full(4, 0.25), visible=0.5)
     >>> constant, alternating = np.ones(4), np.array([1, -1, 1, -1])
     >>> round(float(constant @ joint @ constant), 3), round(float(alternating @ joint @ alternating), 3)
@@ -71,7 +71,7 @@ def visible_bias_factor(masses: Floats, visible: float) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
+    >>> from labeldp.design.visibility import visible_bias_factor, visible_bias_matrix
     >>> masses = np.array([0.5, 0.3, 0.2])
     >>> factor = visible_bias_factor(masses, visible=0.5)
     >>> np.allclose(factor.T @ factor, visible_bias_matrix(masses, visible=0.5))
@@ -157,7 +157,7 @@ def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targe
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import best_values, visible_bias_matrix
+    >>> from labeldp.design.visibility import best_values, visible_bias_matrix
     >>> masses, keep = np.array([0.5, 0.5]), 0.75
     >>> matrix = np.array([[keep, 1 - keep], [1 - keep, keep]])
     >>> joint = visible_bias_matrix(masses, visible=1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
-from labeldp.design.channels.cone_program import Channel
+from labeldp.design.cone_program import Channel
 from labeldp.errors import InvalidInput
 from labeldp.linear_algebra import least_squares
 from labeldp.sampling import AnchoredTable, Table, WeightTable
@@ -48,7 +48,7 @@ class Anchors:
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import Anchors
+    >>> from labeldp.design.anchors import Anchors
     >>> anchors = Anchors(np.array([0.0, 1.0, 2.0, 4.0]), np.array([0, 3]))
     >>> anchors.values.tolist()
     [0.0, 4.0]
@@ -208,7 +208,8 @@ def integer_channel(
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.design.channels import integer_channel, unbiased_channel
+    >>> from labeldp.design.anchors import integer_channel
+    >>> from labeldp.design.cone_program import unbiased_channel
     >>> values, masses = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
     >>> table, outputs = integer_channel(unbiased_channel(values, masses, 1.0), 1, masses, values)
     >>> (table.probabilities() @ outputs).round(9).tolist()

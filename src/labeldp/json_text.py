@@ -229,7 +229,7 @@ def _each(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _whole(text: Any) -> int:
-    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text) or int(text) == -(1 << 63):  # it has no absolute value
         raise ValueError
     return int(text)
 

@@ -64,6 +64,14 @@ class NormalScores:
     labels: Floats
     borders: Floats
 
+    def __post_init__(self) -> None:
+        # `at` searches among the labels. If these were out of order, the score of a record could depend on other records' labels.
+        shapes = self.labels.shape == (self.borders.size + 1,) and self.borders.ndim == 1
+        if not shapes or not all(
+            np.isfinite(one).all() and (np.diff(one) >= 0).all() for one in (self.labels, self.borders)
+        ):
+            raise InvalidInput("normal scores need labels and borders that are finite and in increasing order")
+
     @classmethod
     def under(cls, prior: Prior) -> NormalScores:
         """Return the scores of a prior's labels."""

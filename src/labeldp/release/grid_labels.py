@@ -115,14 +115,14 @@ class HeldLabels:
             raise InvalidInput(
                 "labels are of one class or another only before they are clipped or residuals are summed"
             )
-        # A copy, so that an interrupt cannot leave the labels of one class with the name of another.
+        # A copy, so that an interrupt cannot leave the labels of one class with the name of another, or a range that is too narrow.
         made = copy(self)
         made.place, made.lower, made.upper = int(place), 0, 1
         made.units = (self._labels == place).astype(np.int64)
         return made
 
-    def subtract(self, expected: Integers, reach: int) -> None:
-        """Replace each label by its difference from a public number of units, clipped at ±`reach`.
+    def subtract(self, expected: Integers, reach: int) -> Self:
+        """Return a copy that has the difference of each label from a public number of units in its place, clipped at ±`reach`.
 
         Differences are always taken from the labels before the first call, even if this is called again.
         """
@@ -139,16 +139,16 @@ class HeldLabels:
             or ((expected <= -self.domain.count) | (expected >= self.domain.count)).any()
         ):
             raise InvalidInput(f"give a whole number of units within the grid for each of the {self.records:,} labels")
-        # As in `clip`, an interrupt in between leaves noise that is too wide. Histograms are disabled from the first line on.
-        self.residuals = True
-        self.units = np.clip(self._labels - expected, -int(reach), int(reach))
-        self.lower, self.upper = -int(reach), int(reach)
+        found = copy(self)
+        found.residuals, found.lower, found.upper = True, -int(reach), int(reach)
+        found.units = np.clip(self._labels - expected, -int(reach), int(reach))
+        return found
 
     def as_scores(self, scores: NormalScores) -> Self:
         """Return a copy that has the score of each label in its place, rounded to the grid of `SCORES`."""
         if self.residuals or self.scored or self.place is not None:
             raise InvalidInput("labels become scores once, and before numbers are subtracted from them")
-        if not (np.isfinite(scores.labels).all() and np.isfinite(scores.scores).all()):
+        if not np.isfinite(scores.scores).all():
             raise InvalidInput("normal scores must be finite numbers")
         found = copy(self)
         values = scores.at(np.asarray(self.domain.lower + self.domain.step * self.units))

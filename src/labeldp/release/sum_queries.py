@@ -231,7 +231,7 @@ class SumQueries(ReprMixin):
         features, public numbers or earlier answers, never from the labels.
         """
         with self._alone():
-            self._held.subtract(np.asarray(expected), reach)
+            self._held = self._held.subtract(np.asarray(expected), reach)
 
     def indicate(self, place: int) -> None:
         """Sum whether labels are of one of three or more classes from now on: 1 for a label of that class, and 0 for any other.

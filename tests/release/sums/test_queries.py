@@ -327,9 +327,13 @@ REFUSED = {
         lambda ledger: (one := make(LABELS, ledger)).subtract(np.zeros(4, np.int64), 2) or one.score(SCORED),
         "labels become scores once",
     ),
+    "scores of an unordered list, which could depend on other labels": (
+        lambda ledger: make(LABELS, ledger).score(NormalScores(np.array([0.0, 9, 3]), np.array([0.0, 1]))),
+        "in increasing order",
+    ),
     "scores that are not finite": (
         lambda ledger: make(LABELS, ledger).score(NormalScores(np.array([0.0, np.nan]), np.array([0.0]))),
-        "must be finite",
+        "that are finite",
     ),
     "too few codes": (lambda ledger: make(LABELS, ledger).over_cells([0, 1], 2, 1), "each of the 4 labels, got 2"),
     "codes as columns": (
@@ -486,3 +490,22 @@ def test_an_interrupted_clip_never_leaves_noise_too_narrow(monkeypatch):
     assert queries.clipped == (0, 2**20)
     answer = queries.over_cells(np.zeros(10, np.int64), 1, queries.remaining)
     assert answer.scale > 0
+
+
+def test_an_interrupted_subtraction_leaves_labels_and_their_range_as_they_were(monkeypatch):
+    """The new range is taken together with the new labels: noise for a range narrower than that of the labels would be too small."""
+    queries = SumQueries(LABELS, 1, TEN)
+    held = queries._held
+    clip = np.clip
+
+    def interrupted(*arguments, **options):
+        clip(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "clip", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queries.subtract(np.zeros(4, np.int64), 2)
+    monkeypatch.undo()
+    assert queries._held is held
+    assert not held.residuals
+    assert held.lower <= held.units.min() <= held.units.max() <= held.upper

@@ -145,9 +145,6 @@ def _state(value: Any) -> State:
 
 def _scores(state: State) -> NormalScores:
     labels, borders = (finite_floats(part, "scores") for part in exactly(state, "labels", "borders"))
-    sorted_ = labels.ndim == borders.ndim == 1 and not ((np.diff(labels) < 0).any() or (np.diff(borders) < 0).any())
-    if not sorted_ or labels.size != borders.size + 1:
-        raise InvalidInput("scores and labels must increase together")
     return NormalScores(labels, borders)
 
 

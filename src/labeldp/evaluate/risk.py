@@ -35,9 +35,8 @@ def meaning() -> str:
     """
     return (
         "For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most "
-        f"{_power(KNOWS_OTHERS)}. Other readers also learn from the other records, so for them the promise compares two beliefs about your "
-        "label after reading the message. One is the belief that they hold. The other is the belief that they would hold if they knew that your "
-        "label had been replaced by a fixed value before the message was made. The odds of the two differ by a factor of at most "
+        f"{_power(KNOWS_OTHERS)}. For other readers, compare what they believe after reading the message with what they would believe if they "
+        "knew that your label had been replaced by a fixed value before the message was made. The odds under the two beliefs differ by a factor of at most "
         f"{_power(ANY_READER)}. ε does not limit what the other records teach about people like you."
     )
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LabelRandomizer, LabelSource, Ledger, Message, apply, privatize
-from labeldp.engines.arrow import person_spill
+from labeldp.engines.arrow import spill as spills
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.person_spill import PersonSpill
 from labeldp.errors import InvalidInput, LabelDPError
@@ -97,7 +97,7 @@ def test_files_and_arrays_choose_the_same_rows_in_any_order_and_with_few_rows_in
         persons=table["customer"],
     )
     wanted = set(table["order"].to_numpy()[private.rows].tolist())
-    monkeypatch.setattr(person_spill, "ROWS_PER_PARTITION", 256)
+    monkeypatch.setattr(spills, "ROWS_PER_PARTITION", 256)
     order = np.random.default_rng(1).permutation(4000)
     pq.write_table(table.take(order), tmp_path / "other.parquet", row_group_size=300)
     for path in ("orders.parquet", "other.parquet"):
@@ -111,7 +111,7 @@ def test_files_and_arrays_choose_the_same_rows_in_any_order_and_with_few_rows_in
 def test_a_spill_is_what_arrays_in_memory_give(bits):
     generator = np.random.default_rng(bits)
     persons, choice = generator.integers(0, 300, 5000), EntryChoice(b"k" * 32)
-    spill = PersonSpill(choice, bits * person_spill.ROWS_PER_PARTITION)
+    spill = PersonSpill(choice, bits * spills.ROWS_PER_PARTITION)
     for start in range(0, 5000, 700):
         spill.add(pa.array(persons[start : start + 700]), pa.array(np.arange(start, min(start + 700, 5000))))
     words = choice.persons(persons)

@@ -93,7 +93,7 @@ def test_what_workers_read_is_not_compressed(spark, tmp_path):
 def returned(labels):
     """What the task of pass one returns for a partition with these labels, and what it has encrypted."""
     task = CheckTask(
-        RecordReader("int", None), Domain(0, 400), MultisetHash.subkeys(bytes(32)), Domain(0, 400, 400), None, bytes(32)
+        RecordReader("int", None), Domain(0, 400), MultisetHash.subkeys(bytes(32)), Domain(0, 400, 400), None
     )
     plain = []
     with mock.patch.object(worker, "encrypt", lambda data, key: plain.append(data) or encrypt(data, key)):

@@ -10,6 +10,7 @@ is raised where no variable contains a label, and tasks do not show their secret
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -180,7 +181,7 @@ def label_counts(labels: Floats, domain: Domain) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class CountingTask:
+class CountingTask(ABC):
     """A task that returns one encrypted row per partition: counts of records, and arrays. `jobs.collected` adds up these rows.
 
     The event log shows the size of a row, which depends only on public numbers.
@@ -195,8 +196,9 @@ class CountingTask:
     ARRAYS: ClassVar[tuple[str, ...]]
     result_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False, kw_only=True)
 
+    @abstractmethod
     def __call__(self, batches: Batches) -> Batches:
-        raise NotImplementedError
+        """Yield one row for all batches of a partition."""
 
     @property
     def schema(self) -> pa.Schema:

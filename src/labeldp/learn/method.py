@@ -13,7 +13,6 @@ from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.learn.conditional import MOST_STACKS
 from labeldp.learn.sums.partitions import MOST_COLUMNS
 from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.release.grid_labels import FINE_CELLS, WIDEST_WEIGHTED
@@ -27,12 +26,8 @@ and 4, sums were better in most cells up to 54,000, and both in most from 68,000
 ENOUGH_SIGNAL = 10_000
 """The signal from which randomized labels of two classes are better than sums. In 13 cells of generated data (3,000 to
 50,000 records, rates of 3 and 20 %, ε from 0.5 to 4) sums were better in all up to 8,040 and labels in all from 8,690
-on, there by 0.3 to 0.5 %, including the cost of the counts."""
-ENOUGH_FOR_SEVERAL = 3_500
-"""The same for three or four classes, where each class has half of ε for its sums. On generated data of three classes, sums were better by 3 %
-at 1,700 and by 0.5 % at 3,100, and labels by 1 % at 3,400 and by 2 % at 5,100. More classes have the limit of two, a compromise: their labels are
-learned by small models, so on generated data sums stayed better by 2 to 5 % up to 41,000. But the cut of diamonds depends on products of columns,
-and labels were better by 10 % from 3,000 on."""
+on, there by 0.3 to 0.5 %, including the cost of the counts. More classes have the same limit, a compromise: with three, labels were better
+from 3,400 on for one generated set and sums up to 8,400 for three others; with five and ten, sums up to 41,000 and labels at 390,000."""
 WIDEST_RANGE = 1e60
 """Labels whose range is wider than this, or narrower than its inverse, are not summed: inference squares their variances."""
 
@@ -156,6 +151,5 @@ def labels_pay(records: int, epsilon: float, rates: Floats) -> bool:
     (e^ε + K − 2)/(e^ε − 1)², for a rare class. So all labels together are worth n·p(1 − p)·(e^ε − 1)²/(e^ε + K − 2) in units of that noise,
     of which the mean over the classes counts, the *signal*. Where it is large, the misfit of a model from sums costs more than noise.
     """
-    classes = len(rates)
-    signal = float(np.mean(rates * (1 - rates))) * labels_worth(records, epsilon, classes)
-    return signal > (ENOUGH_FOR_SEVERAL if 2 < classes <= MOST_STACKS else ENOUGH_SIGNAL)
+    signal = float(np.mean(rates * (1 - rates))) * labels_worth(records, epsilon, len(rates))
+    return signal > ENOUGH_SIGNAL

@@ -708,7 +708,7 @@ class SumsFit:
         weight = 1 if people is None else people.weight
         grid = replace(grid_for_sums(domain, epsilon, weight), unit=domain.unit)
         loss = get_loss(model.loss)
-        loss.check_assumption(grid.grid)
+        loss.check_assumption([domain.lower, domain.upper])
         queries = SumQueries(
             labels,
             epsilon,

@@ -20,7 +20,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from labeldp.explore import answers, charts  # noqa: E402
 from labeldp.explore.answers import Question, channel, reported  # noqa: E402
-from labeldp.explore.files import Names, command, figure, python_call  # noqa: E402
+from labeldp.explore.exchange import Names, command, figure, python_call  # noqa: E402
 from labeldp.explore.sidebar import COMPARED  # noqa: E402
 from labeldp.mechanisms import prediction  # noqa: E402
 from labeldp.plots.axes import image  # noqa: E402

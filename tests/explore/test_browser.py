@@ -18,7 +18,7 @@ import pytest
 
 from labeldp import Domain, Prior
 from labeldp.explore.answers import RECEIVED, Question, designed, headline, reported
-from labeldp.explore.files import Names, command, python_call
+from labeldp.explore.exchange import Names, command, python_call
 from labeldp.formatting import plain
 from labeldp.mechanisms import Mechanism, RROnBins
 

@@ -10,7 +10,7 @@ import pytest
 from labeldp import Domain, Prior
 from labeldp.evaluate import Risk
 from labeldp.explore.answers import RECEIVED, Question, curve, designed, headline
-from labeldp.explore.files import Names, command
+from labeldp.explore.exchange import Names, command
 from labeldp.formatting import percent
 from labeldp.mechanisms import RROnBins
 

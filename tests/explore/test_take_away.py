@@ -16,7 +16,7 @@ import pytest
 from labeldp import Message, Prior
 from labeldp.artifact.description import total_epsilon
 from labeldp.explore.answers import Question, designed, headline
-from labeldp.explore.files import FIGURES, Names, advise_command, command, figure, prior_csv, python_call
+from labeldp.explore.exchange import FIGURES, Names, advise_command, command, figure, prior_csv, python_call
 from labeldp.mechanisms import Mechanism
 from labeldp.plots import in_words
 from labeldp.plots.axes import image

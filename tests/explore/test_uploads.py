@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labeldp import Domain, InvalidInput, LabelRandomizer, LabelSource, Prior, privatize
-from labeldp.explore.files import MEGABYTES, read_path, read_upload
+from labeldp.explore.exchange import MEGABYTES, read_path, read_upload
 from labeldp.mechanisms import DiscreteLaplace, Laplace, RROnBins
 
 CSV = b"value,mass\n0,1\n10,2\n50,1\n"

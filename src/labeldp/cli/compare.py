@@ -226,7 +226,7 @@ def explore(
       labeldp explore --prior prior.csv --no-browser --port 8600
       labeldp explore --message message
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.explore.files import read_path
+    from labeldp.explore.exchange import read_path
     from labeldp.explore.server import ADDRESS, free_port, require_streamlit, serve
 
     require_streamlit()

@@ -29,7 +29,7 @@ from labeldp.explore.answers import (
     simulated_prior,
     why_none,
 )
-from labeldp.explore.files import (
+from labeldp.explore.exchange import (
     FIGURES,
     PRIOR_FILE,
     Names,

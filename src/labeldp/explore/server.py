@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.explore.files import MEGABYTES
+from labeldp.explore.exchange import MEGABYTES
 
 ADDRESS = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 8501, 8599

@@ -10,7 +10,7 @@ import streamlit as st
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.shapes import SHAPES
 from labeldp.explore.answers import PAGE_CELLS, RECEIVED, Question, offered
-from labeldp.explore.files import Known, read_path, read_upload
+from labeldp.explore.exchange import Known, read_path, read_upload
 from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import labeldp.sampling.ids as ids_module
 from labeldp.errors import InvalidInput
 from labeldp.sampling import IdDigests
 from labeldp.sampling.ids import digest_ids
@@ -35,6 +36,13 @@ def test_numbers_and_their_texts_are_different_records():
     assert (numbers.kind, texts.kind) == ("int", "str")
     assert {one >> 95 for one in bits(numbers)} == {0}
     assert {one >> 95 for one in bits(texts)} == {1}
+
+
+def test_many_texts_have_the_digests_of_few(monkeypatch):
+    texts = [f"order {number}" for number in range(200)]
+    few = bits(digest_ids(texts, KEY))
+    monkeypatch.setattr(ids_module, "_FEW_TEXTS", 0)
+    assert bits(digest_ids(texts, KEY)) == few
 
 
 @pytest.mark.parametrize(

@@ -201,10 +201,11 @@ def _text_digests(chunk: pa.Array, text_key: bytes) -> tuple[NDArray[np.uint32],
         spans = pairwise(ends.tolist())
         digests = (blake2b(content[first:end].data, digest_size=12, key=text_key).digest() for first, end in spans)
         words = np.frombuffer(b"".join(digests), [("low", "<u8"), ("high", "<u4")])
-        return words["high"] | TEXT_TAG, words["low"].astype(np.uint64)
-    from labeldp.sampling._blake2b import keyed_blake2b_96
+        high, low = words["high"], words["low"].astype(np.uint64)
+    else:
+        from labeldp.sampling._blake2b import keyed_blake2b_96
 
-    high, low = keyed_blake2b_96(content, ends, text_key)
+        high, low = keyed_blake2b_96(content, ends, text_key)
     return high | TEXT_TAG, low
 
 

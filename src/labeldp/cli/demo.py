@@ -196,22 +196,22 @@ def _show(work: Reproduction) -> None:
     from labeldp.paper.experiments.reproduction import grid, side_by_side
 
     out.print(work.data_in_words, soft_wrap=True, markup=False)
-    for column, figures, beside, what in (
+    for column, figures, of_stand_in, what in (
         ("mechanism", work.exact, work.exact_stand_in, "error of the private labels, exact"),
         ("test", work.tested, {}, "error of the models on test rows"),
     ):
         if not figures:
             continue
         if work.task.published:
-            head, rows = side_by_side(column, figures, work.task.published, beside)
-            named = "published, ours and the stand-in's" if beside else "published and ours"
-            print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
+            head, rows = side_by_side(column, figures, work.task.published, of_stand_in)
+            named = "published, ours and the stand-in's" if of_stand_in else "published and ours"
+            print_table(f"{what}: {named}", head, rows, together=4 if of_stand_in else 3)
         relative = column == "test" and work.task.loss == "poisson"
         head, rows, best = grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
         print_table(f"{title}, lowest in bold", head, rows, bold=best)
-        if beside:
-            head, rows, best = grid(beside, work.task.methods)
+        if of_stand_in:
+            head, rows, best = grid(of_stand_in, work.task.methods)
             print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, bold=best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
